@@ -1,0 +1,34 @@
+"""What comes next, as a value; the driver acts on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tarry.words import CallKind, Instant, Micros, Outcome, WaitSource
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Make this call now and cut it after `timeout` microseconds."""
+
+    kind: CallKind
+    timeout: Micros
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing until `due`; `source` says what set it."""
+
+    due: Instant
+    source: WaitSource
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The job is over."""
+
+    outcome: Outcome
+
+
+Decision: TypeAlias = Call | Wait | Stop

@@ -1,0 +1,43 @@
+"""What a call saw: a response, or a classified error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tarry.words import CallKind, ErrorKind, Instant, Json
+
+
+@dataclass(frozen=True, slots=True)
+class CallError:
+    """Why a call brought no usable answer.
+
+    `detail` is one line for a person, free of secrets. `sent` is false only
+    when no byte of the request can have left.
+    """
+
+    kind: ErrorKind
+    detail: str
+    sent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one call saw.
+
+    Of a response: `status` (the HTTP code), `headers` (lower-case names),
+    `body` (the JSON value; text when it was not JSON; None when it was empty)
+    and `is_json`. A polled callable has no status: its return value is `body`.
+    Of a call without a response: `error`. `started_at` and `finished_at` are
+    instants of the clock that made the call.
+    """
+
+    kind: CallKind
+    started_at: Instant
+    finished_at: Instant
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Json = None
+    is_json: bool = False
+    url: str | None = None
+    error: CallError | None = None

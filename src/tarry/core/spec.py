@@ -1,0 +1,97 @@
+"""`JobSpec`: how a job is submitted, polled, judged and limited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, field_validator, model_validator
+
+from tarry.core.conditions import AnyCondition, Condition
+from tarry.core.expressions import checked
+from tarry.core.function import Function, as_function
+from tarry.core.limits import Limits
+from tarry.core.model import Model
+from tarry.core.policies import Errors, Hints
+from tarry.core.request import Request
+from tarry.core.strategies import AnyStrategy, Exponential, Strategy
+from tarry.words import Json
+
+_DEFAULT_STRATEGY = Exponential("2s", factor=1.5, maximum="1m", jitter="half")
+
+
+class JobSpec(Model):
+    """How one remote job is submitted, polled, judged and limited.
+
+    Data: frozen, JSON-serialisable, unknown names refused.
+
+    - `poll`: the status call, a `Request` or an importable callable.
+    - `until`: the condition that judges each answer.
+    - `submit`: the request or callable that starts the job; without one the job exists already.
+    - `strategy`, `limits`, `errors`, `hints`: when to poll, and when to give up.
+    - `input`: any JSON, seen by templates and conditions.
+    - `args`: keyword arguments for a callable `poll` or `submit`; texts may hold placeholders.
+    - `result`, `progress`, `reason`: JMESPath over the answer: the output, a
+      0..1 or percent or text progress, and the failure's words.
+    - `keep`: JMESPath of the part of the body that is stored with the job (default: all, bounded).
+    - `confirm`: how many equal terminal verdicts in a row end the job (1).
+    - `labels`: texts to find the job by.
+
+    Raises `SpecError` naming the field when the definition can never work.
+    """
+
+    poll: Request | Function
+    until: AnyCondition
+    submit: Request | Function | None = None
+    strategy: AnyStrategy = _DEFAULT_STRATEGY
+    limits: Limits = Limits()
+    errors: Errors = Errors()
+    hints: Hints = Hints()
+    input: Any = None
+    args: dict[str, Any] = Field(default_factory=dict)
+    result: str | None = None
+    progress: str | None = None
+    reason: str | None = None
+    keep: str | None = None
+    confirm: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
+    labels: dict[str, str] = Field(default_factory=dict)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            poll: Request | Callable[..., Any],
+            until: Condition | Callable[..., Any],
+            submit: Request | Callable[..., Any] | None = None,
+            strategy: Strategy | Callable[[int], Any] = ...,
+            limits: Limits = ...,
+            errors: Errors = ...,
+            hints: Hints = ...,
+            input: Json | Mapping[str, Any] | Sequence[Any] = None,
+            args: Mapping[str, Any] = ...,
+            result: str | None = None,
+            progress: str | None = None,
+            reason: str | None = None,
+            keep: str | None = None,
+            confirm: int = 1,
+            labels: Mapping[str, str] = ...,
+        ) -> None: ...
+
+    @field_validator("poll", "submit", mode="before")
+    @classmethod
+    def _callable_by_name(cls, value: object) -> object:
+        return as_function(value)
+
+    @field_validator("result", "progress", "reason", "keep")
+    @classmethod
+    def _compiles(cls, path: str | None) -> str | None:
+        return None if path is None else checked(path)
+
+    @model_validator(mode="after")
+    def _templates_can_be_filled(self) -> JobSpec:
+        if isinstance(self.submit, Request) and "submit" in self.submit.roots:
+            raise ValueError("submit: {submit…} is known only after the submit; use {input…} or {key}")
+        if self.submit is None and isinstance(self.poll, Request) and "submit" in self.poll.roots:
+            raise ValueError("poll: {submit…} needs a submit; add one, or write the URL with {input…} or {key}")
+        return self

@@ -1,0 +1,82 @@
+"""`JobState`: all that the core remembers of a job between two calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tarry.words import Instant, Micros, Outcome, Phase, Verdict, WaitSource
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """Failed polls in a row.
+
+    `length` counts all of them (it sets the backoff); `spent` those that
+    spend the error budget, the first of which was at `since`; `denied` and
+    `missing` count 401/403 and 404 answers in a row.
+    """
+
+    length: int = 0
+    spent: int = 0
+    since: Instant | None = None
+    denied: int = 0
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Confirming:
+    """A run of equal terminal verdicts that still has to grow (`confirm=k`)."""
+
+    outcome: Outcome
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One distinct value that a condition looked at, and how often it was there."""
+
+    path: str
+    value: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job between two calls; versioned JSON of under 2 KB when stored.
+
+    Instants are microseconds UTC. `polls` counts status calls made;
+    `deadline` is set once, at creation; `due` is when the next call is due
+    (None when done); `polled_at` is when the last poll started; `hold_until`
+    is the end of a wait that a 429 or 503 asked for; `closing` is true once the
+    last poll before the deadline has been scheduled. `submit_tries` counts
+    submits that were about to leave. `found` is true once a poll saw the job.
+    `status` is the last status value the condition read, as text; `unknown`
+    the values already reported as unknown.
+    """
+
+    key: str
+    phase: Phase
+    created_at: Instant
+    deadline: Instant | None
+    due: Instant | None
+    wait_source: WaitSource = WaitSource.START
+    polls: int = 0
+    polled_at: Instant | None = None
+    submit_tries: int = 0
+    submitted_at: Instant | None = None
+    hold_until: Instant | None = None
+    closing: bool = False
+    found: bool = False
+    streak: Streak = Streak()
+    failed_polls: int = 0
+    confirming: Confirming | None = None
+    verdict: Verdict | None = None
+    status: str | None = None
+    progress: float | str | None = None
+    seen: tuple[Seen, ...] = ()
+    unknown: tuple[str, ...] = ()
+    error: str | None = None
+    wait: Micros | None = None
+    outcome: Outcome | None = None
+    reason: str | None = None
+    finished_at: Instant | None = None

@@ -1,0 +1,303 @@
+"""What the runtime needs from the world: a clock, a transport, a store.
+
+Each port is as small as it can be, and its contract suite is its meaning:
+whatever passes the suite may stand in.
+
+`Clock` tells the time and sleeps. `Transport` turns one prepared request into
+one observation and never sends it twice. `Store` keeps jobs: each of its methods
+is one transaction, is synchronous (the runtime calls it off the event loop),
+and may be run again with the same arguments after its answer was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from tarry.core.observation import Observation
+from tarry.words import CallKind, Instant, Json, Micros, Outcome, Phase
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Time, from one source, going forward only and through a suspend."""
+
+    def now(self) -> Instant:
+        """Microseconds UTC."""
+        ...
+
+    async def sleep(self, span: Micros) -> None:
+        """Sleep this long; zero or less yields once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One HTTP request, ready to send; it may hold secrets, so its repr hides all but the origin."""
+
+    kind: CallKind
+    method: str
+    url: str = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    content: bytes | None = field(default=None, repr=False)
+    timeout: Micros = 30_000_000
+    connect_timeout: Micros | None = None
+    read_timeout: Micros | None = None
+
+
+class Transport(Protocol):
+    """One method: a request in, an observation out."""
+
+    async def send(self, request: Prepared) -> Observation:
+        """Send once; every failure is an observation with an error, never an exception.
+
+        Bounds: the whole call by `timeout`, the decoded body in bytes. No
+        redirect is followed, nothing is resent.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Give back what the transport itself opened."""
+        ...
+
+
+class Offload(Protocol):
+    """Runs one blocking call off the event loop and gives its result."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A thing that happened to a job, worth telling; `data` is small JSON."""
+
+    kind: str
+    at: Instant
+    data: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event as stored: (run, seq) is its cursor within the job."""
+
+    key: str
+    run: int
+    seq: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to create. `token` (random) tells this creation from another with the same key."""
+
+    namespace: str
+    key: str
+    token: str
+    fingerprint: str
+    spec: str
+    labels: Mapping[str, str]
+    state: str
+    phase: Phase
+    created_at: Instant
+    due: Instant
+    deadline: Instant | None
+    max_polls: int | None
+    events: Sequence[Event] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as stored.
+
+    `state` is the encoded `JobState`; where a column of the row repeats one of its
+    fields (`polls`, `polled_at`, `due`, `deadline`), the column is right.
+    `reserved` is 1 while one poll is permitted; `fence`, `nonce` and `step` are the
+    holder's proof; `wake` is when an unowned job wants an owner; `cmd` counts
+    commands of users; `spec`, `last`, `submit`, `output` and `timeline` are JSON texts.
+    """
+
+    id: int
+    namespace: str
+    key: str
+    run: int
+    token: str
+    fingerprint: str
+    spec: str
+    labels: Mapping[str, str]
+    state: str
+    phase: Phase
+    owner: int | None
+    fence: int
+    nonce: str | None
+    step: int
+    cmd: int
+    attn: int | None
+    polls: int
+    reserved: int
+    polled_at: Instant | None
+    created_at: Instant
+    due: Instant | None
+    wake: Instant | None
+    deadline: Instant | None
+    max_polls: int | None
+    strikes: int
+    event_seq: int
+    last: str | None
+    submit: str | None
+    output: str | None
+    timeline: str | None
+    outcome: Outcome | None
+    finished_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class Grip:
+    """The holder's proof for one write: it counts only while all of it matches the row."""
+
+    job: int
+    fence: int
+    nonce: str
+    step: int
+    cmd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One committed step of a held job: the new state and the events that go with it.
+
+    None for `spec`, `last`, `submit`, `output` leaves the stored text as it is. `reserved`
+    is 1 when the same commit also permits the next poll (never with an
+    outcome, never past `max_polls`). `release` gives the job up until `due`.
+    """
+
+    grip: Grip
+    state: str
+    phase: Phase
+    polls: int
+    polled_at: Instant | None
+    due: Instant | None
+    reserved: int = 0
+    release: bool = False
+    max_polls: int | None = None
+    spec: str | None = None
+    last: str | None = None
+    submit: str | None = None
+    output: str | None = None
+    timeline: str | None = None
+    outcome: Outcome | None = None
+    finished_at: Instant | None = None
+    events: Sequence[Event] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What a waiter needs to know of a job that it does not hold."""
+
+    id: int
+    owner: int | None
+    wake: Instant | None
+    cmd: int
+    step: int
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of jobs: filters, and where the last page ended (a job id)."""
+
+    namespace: str
+    outcomes: Sequence[Outcome] = ()
+    phases: Sequence[Phase] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
+    after: int = 0
+    limit: int = 100
+
+
+class Store(Protocol):
+    """Keeps jobs, events and workers; the rules are those of its contract suite.
+
+    Transient faults raise `StoreUnavailable` and the runtime repeats the call
+    with the same arguments; nothing else is repeated.
+    """
+
+    blocking: bool
+    """Whether calls may wait for a disk or a network: they then run off the event loop."""
+
+    def open(self, now: Instant) -> None:
+        """Create or migrate the tables; refuse a newer schema or a damaged database."""
+        ...
+
+    def close(self) -> None:
+        """Give back connections."""
+        ...
+
+    # Workers: one row a process incarnation, renewed as one (P6, P7, P9).
+
+    def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
+        """A worker row with a lease of `ttl`; its id, never used before."""
+        ...
+
+    def renew(self, worker: int, now: Instant, ttl: Micros) -> bool:
+        """Prolong the lease; False when the worker has been declared dead."""
+        ...
+
+    def retire(self, worker: int) -> None:
+        """Mark the worker released; jobs it still holds are freed with their permits counted."""
+        ...
+
+    def bury(self, worker: int, now: Instant) -> int:
+        """Declare dead every other worker whose lease ended (or whose process is known to be
+        gone) and free its jobs, counting their permits as polls; how many jobs were freed."""
+        ...
+
+    # Holding jobs (P3, P4, P5).
+
+    def claim(self, worker: int, nonce: str, now: Instant, jobs: Sequence[int]) -> list[JobRow]:
+        """Take those of `jobs` that nobody holds and that are not over, each with fence+1, step+1."""
+        ...
+
+    def reserve(self, grips: Sequence[Grip]) -> list[bool]:
+        """Permit one poll each, where polls < max_polls; True where the permit is there now."""
+        ...
+
+    def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
+        """Commit all in one transaction; False where the grip no longer matched (nothing written)."""
+        ...
+
+    def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
+        """Give up held jobs whose permit, if any, was not used: reserved becomes 0, uncounted."""
+        ...
+
+    # Everyone else.
+
+    def add(self, job: NewJob) -> tuple[JobRow, bool]:
+        """Create the job, or find the one with its key; True when this call (or an earlier
+        try with the same token) created it."""
+        ...
+
+    def cancel(self, job: int, step: int, state: str, now: Instant, events: Sequence[Event]) -> bool:
+        """End a job as cancelled in one compare-and-swap on `step`: polls += reserved, fence+1."""
+        ...
+
+    def find(self, namespace: str, key: str) -> JobRow | None:
+        """The job with this key, compared by bytes."""
+        ...
+
+    def rows(self, jobs: Sequence[int]) -> list[JobRow]:
+        """Whole rows by id; ids that are gone are left out."""
+        ...
+
+    def glance(self, jobs: Sequence[int]) -> list[Glance]:
+        """What waiters need of jobs they do not hold."""
+        ...
+
+    def listing(self, page: Listing) -> list[JobRow]:
+        """One page, in the order of creation."""
+        ...
+
+    def events(self, namespace: str, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
+        """Events past the cursor (run, seq), oldest first."""
+        ...
