@@ -35,6 +35,7 @@ class JobSpec(Model):
       0..1 or percent or text progress, and the failure's words.
     - `keep`: JMESPath of the part of the body that is stored with the job (default: all, bounded).
     - `confirm`: how many equal terminal verdicts in a row end the job (1).
+    - `allowed_hosts`: hosts beside the request's own that a URL found in an answer may name.
     - `labels`: texts to find the job by.
 
     Raises `SpecError` naming the field when the definition can never work.
@@ -54,6 +55,7 @@ class JobSpec(Model):
     reason: str | None = None
     keep: str | None = None
     confirm: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
+    allowed_hosts: tuple[str, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)
 
     if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class JobSpec(Model):
             poll: Request | Callable[..., Any],
             until: Condition | Callable[..., Any],
             submit: Request | Callable[..., Any] | None = None,
-            strategy: Strategy | Callable[[int], Any] = ...,
+            strategy: Strategy = ...,
             limits: Limits = ...,
             errors: Errors = ...,
             hints: Hints = ...,
@@ -75,6 +77,7 @@ class JobSpec(Model):
             reason: str | None = None,
             keep: str | None = None,
             confirm: int = 1,
+            allowed_hosts: Sequence[str] = (),
             labels: Mapping[str, str] = ...,
         ) -> None: ...
 
