@@ -1,0 +1,79 @@
+# The same few verbs everywhere. The first one sets up; what is needed is Python 3.11 or newer, and nothing else.
+#   make demo | test | check | docs | examples | clean
+#   make test PYTHON=python3.12     the same on another Python, in an environment of its own
+
+PYTHON ?= python3
+VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+WORKERS ?= 2
+SLICE ?=
+
+UV_VERSION := 0.13.9
+uv := $(VENV)-uv/bin/uv
+bin := $(VENV)/bin
+ready := $(VENV)/.ready
+
+export UV_PROJECT_ENVIRONMENT := $(VENV)
+export UV_PYTHON_DOWNLOADS := never
+export UV_SYSTEM_CERTS := true
+
+.DELETE_ON_ERROR:
+.PHONY: setup demo test quick check lint types imports budgets docs examples format lock clean
+
+setup: $(ready)
+
+$(uv):
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Tarry needs Python 3.11 or newer with its venv module; '$(PYTHON)' is not that. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV)-uv
+	@$(VENV)-uv/bin/python -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
+
+$(ready): pyproject.toml uv.lock | $(uv)
+	@$(uv) sync --frozen --quiet --python '$(shell command -v $(PYTHON))'
+	@touch $@
+
+demo: $(ready)
+	@$(bin)/tarry demo
+
+# Coverage starts before pytest does: the plugin that Tarry brings is loaded with it.
+test: $(ready)
+	@rm -f .coverage .coverage.*
+	@$(bin)/coverage run -m pytest -n $(WORKERS) $(SLICE)
+	@$(bin)/coverage combine --quiet
+	@echo "Coverage of the core: every branch" && $(bin)/coverage report --include='src/tarry/core/*' --fail-under=100
+	@echo "Coverage of the rest: 95 %" && $(bin)/coverage report --omit='src/tarry/core/*' --fail-under=95
+
+quick: $(ready)
+	@$(bin)/pytest -n $(WORKERS) -m 'not slow' $(SLICE)
+
+check: lint types imports budgets
+
+lint: $(ready)
+	@$(bin)/ruff check .
+	@$(bin)/ruff format --check .
+
+types: $(ready)
+	@$(bin)/mypy
+	@$(bin)/pyright --warnings
+
+imports: $(ready)
+	@$(bin)/lint-imports --no-cache
+
+budgets: $(ready)
+	@$(bin)/pytest -q tests/test_architecture.py tests/test_exports.py
+
+docs: $(ready)
+	@$(bin)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+examples: $(ready)
+	@$(bin)/pytest -q tests/test_examples.py
+
+format: $(ready)
+	@$(bin)/ruff check --fix .
+	@$(bin)/ruff format .
+
+lock: | $(uv)
+	@$(uv) lock --upgrade
+
+clean:
+	rm -rf .venv* docs/_build build dist htmlcov .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache
