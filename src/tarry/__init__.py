@@ -1,0 +1,108 @@
+"""Tarry awaits remote jobs: it polls politely, and a restart resumes where the last checkpoint stands.
+
+`Poller` is the front door, `JobSpec` says what to await. Every name here is
+resolved on first use, so that `import tarry` loads neither an HTTP client nor
+a database library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tarry.api import Poller, await_job
+    from tarry.core.conditions import Acceptors, Expression, Match, Status
+    from tarry.core.limits import Limits
+    from tarry.core.plan import plan
+    from tarry.core.policies import Errors, Hints
+    from tarry.core.request import Request
+    from tarry.core.results import Job, JobResult
+    from tarry.core.spec import JobSpec
+    from tarry.core.strategies import Exponential, Fixed, Linear
+    from tarry.errors import (
+        CheckpointError,
+        ConditionError,
+        JobCancelled,
+        JobError,
+        JobExhausted,
+        JobFailed,
+        JobLost,
+        JobNotFound,
+        JobTimedOut,
+        JobUnreachable,
+        KeyConflict,
+        LeaseLost,
+        SpecError,
+        StoreError,
+        SubmitUnknown,
+        TarryError,
+        WaitTimeout,
+    )
+    from tarry.words import Outcome, Verdict
+
+__all__ = [
+    "Acceptors",
+    "CheckpointError",
+    "ConditionError",
+    "Errors",
+    "Exponential",
+    "Expression",
+    "Fixed",
+    "Hints",
+    "Job",
+    "JobCancelled",
+    "JobError",
+    "JobExhausted",
+    "JobFailed",
+    "JobLost",
+    "JobNotFound",
+    "JobResult",
+    "JobSpec",
+    "JobTimedOut",
+    "JobUnreachable",
+    "KeyConflict",
+    "LeaseLost",
+    "Limits",
+    "Linear",
+    "Match",
+    "Outcome",
+    "Poller",
+    "Request",
+    "SpecError",
+    "Status",
+    "StoreError",
+    "SubmitUnknown",
+    "TarryError",
+    "Verdict",
+    "WaitTimeout",
+    "await_job",
+    "plan",
+]
+
+# Where each name lives; what is not named here is an error or a word.
+_HOMES = {
+    "api": ("Poller", "await_job"),
+    "core.conditions": ("Acceptors", "Expression", "Match", "Status"),
+    "core.limits": ("Limits",),
+    "core.plan": ("plan",),
+    "core.policies": ("Errors", "Hints"),
+    "core.request": ("Request",),
+    "core.results": ("Job", "JobResult"),
+    "core.spec": ("JobSpec",),
+    "core.strategies": ("Exponential", "Fixed", "Linear"),
+    "words": ("Outcome", "Verdict"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'tarry' has no attribute {name!r}")
+    value = getattr(import_module(f"tarry.{_HOME.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
