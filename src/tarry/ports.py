@@ -90,7 +90,11 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to create. `token` (random) tells this creation from another with the same key."""
+    """A job to create. `token` (random) tells this creation from another with the same key.
+
+    `floor` is the spec's `min_interval`: whoever frees a dead worker's job needs it
+    without reading the spec.
+    """
 
     namespace: str
     key: str
@@ -104,6 +108,7 @@ class NewJob:
     due: Instant
     deadline: Instant | None
     max_polls: int | None
+    floor: Micros
     events: Sequence[Event] = ()
 
 
@@ -142,6 +147,7 @@ class JobRow:
     wake: Instant | None
     deadline: Instant | None
     max_polls: int | None
+    floor: Micros
     strikes: int
     event_seq: int
     last: str | None
@@ -167,9 +173,10 @@ class Grip:
 class Checkpoint:
     """One committed step of a held job: the new state and the events that go with it.
 
-    None for `spec`, `last`, `submit`, `output` leaves the stored text as it is. `reserved`
-    is 1 when the same commit also permits the next poll (never with an
-    outcome, never past `max_polls`). `release` gives the job up until `due`.
+    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline` leaves what is stored
+    as it is. `reserved` is 1 when the same commit also permits the next poll (never
+    with an outcome or `release`, never past `max_polls`). `release` gives the job up
+    until `due`. `polls` never falls below the column of the row.
     """
 
     grip: Grip
@@ -181,6 +188,7 @@ class Checkpoint:
     reserved: int = 0
     release: bool = False
     max_polls: int | None = None
+    floor: Micros | None = None
     spec: str | None = None
     last: str | None = None
     submit: str | None = None
@@ -237,14 +245,15 @@ class Store(Protocol):
     # Workers: one row a process incarnation, renewed as one (P6, P7, P9).
 
     def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
-        """A worker row with a lease of `ttl`; its id, never used before."""
+        """A worker row with a lease of `ttl`; its id, never used before. `uuid` is new for each
+        incarnation; registered again while alive, it gives the same id."""
         ...
 
     def renew(self, worker: int, now: Instant, ttl: Micros) -> bool:
         """Prolong the lease; False when the worker has been declared dead."""
         ...
 
-    def retire(self, worker: int) -> None:
+    def retire(self, worker: int, now: Instant) -> None:
         """Mark the worker released; jobs it still holds are freed with their permits counted."""
         ...
 
@@ -264,7 +273,8 @@ class Store(Protocol):
         ...
 
     def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
-        """Commit all in one transaction; False where the grip no longer matched (nothing written)."""
+        """Commit all in one transaction; False where nothing was written: the grip no longer
+        matched, or (the row is then still as the grip says) this write cannot be stored."""
         ...
 
     def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
@@ -299,5 +309,6 @@ class Store(Protocol):
         ...
 
     def events(self, namespace: str, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
-        """Events past the cursor (run, seq), oldest first."""
+        """Events past the cursor (run, seq), oldest first. Old ones are dropped: a cursor before
+        the oldest gets an event of kind "gap" first, counting `missed` events."""
         ...
