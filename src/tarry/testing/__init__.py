@@ -1,0 +1,42 @@
+"""For your tests: time that jumps, a job that answers from a script, a job service on loopback.
+
+`FakeClock` runs a two-hour wait in a millisecond. `ScriptedJob` stands in for the
+HTTP client. `StubService` is a real HTTP server that misbehaves on demand.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tarry.testing.clock import FakeClock, NothingToWaitFor, VirtualLoop
+    from tarry.testing.scripted import Answer, ScriptedJob, ScriptExhausted, Seen
+
+__all__ = [
+    "Answer",
+    "FakeClock",
+    "NothingToWaitFor",
+    "ScriptExhausted",
+    "ScriptedJob",
+    "Seen",
+    "VirtualLoop",
+]
+
+_HOMES = {
+    "Answer": "scripted",
+    "FakeClock": "clock",
+    "NothingToWaitFor": "clock",
+    "ScriptExhausted": "scripted",
+    "ScriptedJob": "scripted",
+    "Seen": "scripted",
+    "VirtualLoop": "clock",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load the module behind a public name when it is first used."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)
