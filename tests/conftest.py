@@ -1,0 +1,37 @@
+"""What holds for every test: nothing leaves this machine, and a property finds the same examples every time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import offline
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+# A failure must be about the change, not about the day: the examples follow from the test alone.
+# `pytest --hypothesis-profile=explore` looks for new ones.
+settings.register_profile(
+    "steady",
+    derandomize=True,
+    deadline=None,  # two cores are shared with other workers
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", deadline=None, max_examples=2_000)
+settings.load_profile("steady")
+
+offline.guard()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail the test that reached beyond loopback, also when what it called swallowed the refusal."""
+    offline.refused.clear()
+    answer = yield
+    if offline.refused:
+        pytest.fail(f"{item.nodeid} reached beyond loopback: {', '.join(offline.refused)}", pytrace=False)
+    return answer
