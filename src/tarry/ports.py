@@ -185,6 +185,7 @@ class Checkpoint:
     polls: int
     polled_at: Instant | None
     due: Instant | None
+    deadline: Instant | None = None
     reserved: int = 0
     release: bool = False
     max_polls: int | None = None
