@@ -176,7 +176,8 @@ class Checkpoint:
     None for `spec`, `floor`, `last`, `submit`, `output`, `timeline` leaves what is stored
     as it is. `reserved` is 1 when the same commit also permits the next poll (never
     with an outcome or `release`, never past `max_polls`). `release` gives the job up
-    until `due`. `polls` never falls below the column of the row.
+    until `due`. `polls` never falls below the column of the row. `deadline` and
+    `max_polls` are written as they are: None is no limit.
     """
 
     grip: Grip
@@ -270,7 +271,8 @@ class Store(Protocol):
         ...
 
     def reserve(self, grips: Sequence[Grip]) -> list[bool]:
-        """Permit one poll each, where polls < max_polls; True where the permit is there now."""
+        """Permit one poll each, where none is permitted yet and polls < max_polls; step+1.
+        True where the permit is there now."""
         ...
 
     def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
@@ -279,7 +281,8 @@ class Store(Protocol):
         ...
 
     def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
-        """Give up held jobs whose permit, if any, was not used: reserved becomes 0, uncounted."""
+        """Give up held jobs whose permit, if any, was not used: reserved becomes 0, uncounted;
+        fence+1, step+1, wake = due."""
         ...
 
     # Everyone else.
