@@ -32,6 +32,7 @@ class Job:
     keeps the last 64 polls.
     """
 
+    id: int
     key: str
     namespace: str
     phase: Phase

@@ -1,0 +1,115 @@
+"""Makes one call of a job, an HTTP request or a callable, and says what it saw."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pydantic import BaseModel
+
+from tarry.core.function import Function
+from tarry.core.observation import CallError, Observation
+from tarry.core.request import Request
+from tarry.core.spec import JobSpec
+from tarry.core.templates import MissingValue, render_json
+from tarry.http.prepare import CallRefused, prepare
+from tarry.http.secrets import Secrets
+from tarry.ports import Clock, Transport
+from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros
+
+
+class Unimportable(Exception):
+    """The callable's name means nothing in this process."""
+
+
+class Calls:
+    """Where requests and callables meet the world; failures come back as observations."""
+
+    def __init__(self, transport: Transport, secrets: Secrets, clock: Clock) -> None:
+        self._transport = transport
+        self._secrets = secrets
+        self._clock = clock
+
+    async def make(self, spec: JobSpec, kind: CallKind, values: Mapping[str, Json], timeout: Micros, token: str) -> Observation:
+        """One call, cut after `timeout`; `token` is the idempotency key of a submit."""
+        target = spec.submit if kind is CallKind.SUBMIT else spec.poll
+        if isinstance(target, Request):
+            return await self._request(spec, target, kind, values, timeout, token)
+        assert isinstance(target, Function)
+        return await self._function(spec, target, kind, values, timeout)
+
+    async def _request(
+        self, spec: JobSpec, request: Request, kind: CallKind, values: Mapping[str, Json], timeout: Micros, token: str
+    ) -> Observation:
+        try:
+            prepared = prepare(
+                request,
+                kind=kind,
+                values=values,
+                secrets=self._secrets,
+                timeout=timeout,
+                allowed_hosts=spec.allowed_hosts,
+                idempotency_key=token if kind is CallKind.SUBMIT else None,
+            )
+        except CallRefused as refused:
+            return self._failed(kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
+        return await self._transport.send(prepared)
+
+    async def _function(
+        self, spec: JobSpec, function: Function, kind: CallKind, values: Mapping[str, Json], timeout: Micros
+    ) -> Observation:
+        started = self._clock.now()
+        try:
+            arguments = render_json(dict(spec.args), values)
+            async with asyncio.timeout(timeout / SECOND):
+                answer = as_json(await called(callable_of(function), arguments))
+        except TimeoutError:
+            return self._failed(kind, CallError(ErrorKind.TIMEOUT, "the callable took too long"), started)
+        except MissingValue as missing:
+            return self._failed(kind, CallError(ErrorKind.REFUSED, str(missing), sent=False), started)
+        except Exception as error:  # noqa: BLE001  # whatever user code raises is one failed call of one job
+            return self._failed(kind, CallError(ErrorKind.CALLABLE, f"{type(error).__name__}: {error}"), started)
+        return Observation(kind, started, self._clock.now(), body=answer, is_json=True)
+
+    def _failed(self, kind: CallKind, error: CallError, started: int | None = None) -> Observation:
+        now = self._clock.now()
+        return Observation(kind, now if started is None else started, now, error=error)
+
+
+def callable_of(function: Function) -> Callable[..., Any]:
+    """The callable: the one at hand, or the one of that name in a module that is already imported.
+
+    A name read from a store never imports anything by itself.
+    """
+    if function.call is not None:
+        return function.call
+    module, _, path = function.function.partition(":")
+    found: Any = sys.modules.get(module)
+    if function.inline or found is None:
+        raise Unimportable(f"{function.function} is not known here: import {module}, or pass the spec with the callable")
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    if not callable(found):
+        raise Unimportable(f"{function.function} is no callable")
+    return found  # type: ignore[no-any-return]  # getattr on a module gives Any
+
+
+async def called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> object:
+    """The callable's answer; a plain one runs off the event loop."""
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # an object whose __call__ is async
+        return await function(**arguments)
+    answer = await asyncio.to_thread(partial(function, **arguments))
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def as_json(value: object) -> Json:
+    """The value as plain JSON data; raises TypeError or ValueError when it is not."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    plain: Json = json.loads(json.dumps(value, allow_nan=False))
+    return plain

@@ -1,0 +1,54 @@
+"""What changed between two checkpoints, as events: a poll that changed nothing adds none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from tarry.core.state import JobState
+from tarry.ports import Event
+from tarry.words import CallKind, Instant, Json, Phase, WaitSource
+
+_News: TypeAlias = Iterator[tuple[str, dict[str, Json]]]
+
+_BENT = frozenset({WaitSource.FLOOR, WaitSource.HINT, WaitSource.HINT_BOUND, WaitSource.DEADLINE})
+
+
+def changes(before: JobState, after: JobState, kind: CallKind, now: Instant) -> tuple[Event, ...]:
+    """The events of one step, oldest first."""
+    found = [*_of_call(before, after, kind), *_of_status(before, after), *_of_wait(before, after), *_of_end(after)]
+    return tuple(Event(name, now, data) for name, data in found)
+
+
+def _of_call(before: JobState, after: JobState, kind: CallKind) -> _News:
+    if kind is CallKind.SUBMIT and after.submitted_at is not None:
+        yield "submitted", {}
+    elif kind is CallKind.SUBMIT and after.error is not None:
+        yield "submit_failed", {"error": after.error, "try": after.submit_tries}
+    if after.streak.length and not before.streak.length and kind is CallKind.POLL:
+        yield "poll_failed", {"error": after.error}
+    elif before.streak.length and not after.streak.length and after.outcome is None:
+        yield "recovered", {"failed_polls": before.streak.length}
+
+
+def _of_status(before: JobState, after: JobState) -> _News:
+    if after.status != before.status:
+        yield "status", {"from": before.status, "to": after.status}
+    if after.progress != before.progress:
+        yield "progress", {"progress": after.progress}
+    for value in after.unknown[len(before.unknown) :]:
+        yield "unknown_status", {"value": value}
+    if after.phase is Phase.BLOCKED and before.phase is not Phase.BLOCKED:
+        yield "blocked", {"status": after.status}
+    elif before.phase is Phase.BLOCKED and after.phase is Phase.WAITING:
+        yield "unblocked", {"status": after.status}
+
+
+def _of_wait(before: JobState, after: JobState) -> _News:
+    if after.wait_source in _BENT and after.wait_source is not before.wait_source and after.outcome is None:
+        yield "wait_changed", {"source": after.wait_source.value, "wait_us": after.wait}
+
+
+def _of_end(after: JobState) -> _News:
+    if after.outcome is not None:
+        yield "finished", {"outcome": after.outcome.value, "reason": after.reason, "polls": after.polls}

@@ -1,0 +1,116 @@
+"""Drives one held job: call, judge, commit, rest, until it is over, released or lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tarry.core.decision import Call, Decision, Stop, Wait
+from tarry.core.machine import resume, sending, step
+from tarry.core.observation import Observation
+from tarry.core.state import JobState
+from tarry.errors import LeaseLost
+from tarry.ports import Checkpoint, Clock, Store, StoredEvent
+from tarry.runtime.calls import Calls
+from tarry.runtime.followed import Followed
+from tarry.runtime.hold import Hold
+from tarry.runtime.units import Units
+from tarry.runtime.worker import Worker
+from tarry.words import SECOND, CallKind
+
+
+class Drive:
+    """What driving needs; one for all jobs of a process."""
+
+    def __init__(
+        self,
+        store: Store,
+        units: Units,
+        clock: Clock,
+        worker: Worker,
+        calls: Calls,
+        tell: Callable[[Sequence[StoredEvent]], None],
+    ) -> None:
+        self._store = store
+        self._units = units
+        self._clock = clock
+        self._worker = worker
+        self._calls = calls
+        self._tell = tell
+
+    async def run(self, job: Followed, hold: Hold) -> None:
+        """Drive until the job is over, nobody waits any more, or the wait is long.
+
+        Raises `LeaseLost` when another worker took the job; nothing was written then.
+        """
+        while True:
+            state, decision = resume(hold.spec, hold.state, self._clock.now())
+            match decision:
+                case Stop():
+                    await self._settle(hold, state, decision, None)
+                    return
+                case Wait(due=due):
+                    job.looked.set()
+                    if not await self._rest(job, hold, due):
+                        return
+                case Call() as call:
+                    after = await self._call(job, replace(hold, state=state), call)
+                    if after is None:
+                        return
+                    hold = after
+
+    async def _rest(self, job: Followed, hold: Hold, due: int) -> bool:
+        """Rest until `due`; False when the job was given up instead."""
+        if not await job.rest(due):
+            return True
+        if not job.waiters:
+            await self._give_up(hold)
+            return False
+        (row,) = await self._units.run(self._store.rows, [job.id]) or [None]
+        if row is None or (row.fence, row.nonce) != (hold.grip.fence, hold.grip.nonce):
+            raise LeaseLost(f"job {job.key!r} was taken by another")
+        return True
+
+    async def _call(self, job: Followed, hold: Hold, call: Call) -> Hold | None:
+        """Make the call and commit what it saw; None when the job is no longer held."""
+        if not self._worker.may_send(self._clock.now()):
+            return hold if await self._rest(job, hold, self._clock.now() + SECOND) else None
+        ready = await self._permitted(hold, call)
+        seen = await self._calls.make(ready.spec, call.kind, ready.values, call.timeout, ready.row.token)
+        state, decision = await self._judged(ready, seen)
+        return await self._settle(ready, state, decision, seen)
+
+    async def _permitted(self, hold: Hold, call: Call) -> Hold:
+        """Commit the right to make this call, and spend it in memory, before the first byte leaves."""
+        if call.kind is CallKind.SUBMIT:
+            intent = sending(hold.spec, hold.state, call.kind, self._clock.now())
+            return await self._commit(hold, hold.intent(intent, self._clock.now()), intent)
+        if not hold.permit:
+            (permitted,) = await self._units.run(self._store.reserve, [hold.grip])
+            if not permitted:
+                raise LeaseLost(f"job {hold.row.key!r}: no poll is permitted here")
+            hold = hold.reserved()
+        return replace(hold.spent(), state=sending(hold.spec, hold.state, call.kind, self._clock.now()))
+
+    async def _judged(self, hold: Hold, seen: Observation) -> tuple[JobState, Decision]:
+        now = self._clock.now()
+        if hold.spec.until.is_plain:
+            return step(hold.spec, hold.state, seen, now, submit=hold.submit)
+        # A callable condition may block: it judges off the event loop.
+        return await asyncio.to_thread(step, hold.spec, hold.state, seen, now, submit=hold.submit)
+
+    async def _settle(self, hold: Hold, state: JobState, decision: Decision, seen: Observation | None) -> Hold | None:
+        write = hold.settlement(state, decision, seen, self._clock.now())
+        after = await self._commit(hold, write, state)
+        return None if isinstance(decision, Stop) or write.release else after
+
+    async def _commit(self, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
+        (applied,) = await self._units.run(self._store.checkpoint, [write])
+        if not applied:
+            raise LeaseLost(f"job {hold.row.key!r} was taken by another; what was seen was not written")
+        self._tell(hold.stored(write.events))
+        return hold.committed(write, state)
+
+    async def _give_up(self, hold: Hold) -> None:
+        await self._units.run(self._store.release, [hold.grip], self._clock.now())

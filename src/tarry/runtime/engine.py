@@ -1,0 +1,192 @@
+"""Follows the jobs that callers wait for: claims them, drives them, or watches others do so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from tarry.codec import decode_spec, state_of
+from tarry.core.function import Function
+from tarry.core.spec import JobSpec
+from tarry.errors import JobNotFound, LeaseLost, StoreError, TarryError
+from tarry.ports import Clock, JobRow, Store, StoredEvent
+from tarry.runtime.calls import Calls, Unimportable, callable_of
+from tarry.runtime.drive import Drive
+from tarry.runtime.followed import Followed
+from tarry.runtime.hold import Hold
+from tarry.runtime.units import Units
+from tarry.runtime.worker import Worker
+from tarry.words import SECOND, Instant, Micros
+
+log = logging.getLogger("tarry.runtime")
+
+LOOK_EVERY: Micros = SECOND
+"""How often a waiter looks at jobs that others may move on, and for workers that died."""
+
+CLAIM_AHEAD: Micros = 2 * SECOND
+"""How long before it is due a released job is claimed again."""
+
+_GRACE = 5.0
+_CHUNK = 500
+
+
+class Engine:
+    """The runtime of one process: one loop a job waited for, one round a second for all."""
+
+    def __init__(
+        self,
+        store: Store,
+        units: Units,
+        clock: Clock,
+        worker: Worker,
+        calls: Calls,
+        token: Callable[[], str],
+        tell: Callable[[Sequence[StoredEvent]], None],
+    ) -> None:
+        self._store = store
+        self._units = units
+        self._clock = clock
+        self._worker = worker
+        self._token = token
+        self._drive = Drive(store, units, clock, worker, calls, tell)
+        self._jobs: dict[int, Followed] = {}
+        self._loops: dict[int, asyncio.Task[None]] = {}
+        self._rounds: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+        self._closing = False
+
+    def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
+        """Join those who wait for this job, or be the first; pair it with `leave`."""
+        if self._closing:
+            raise TarryError("the poller is closed")
+        job = self._jobs.get(row.id)
+        if job is None:
+            job = self._jobs[row.id] = Followed(row, spec, self._clock)
+            self._loops[row.id] = asyncio.create_task(self._loop(job), name=f"tarry {row.key}")
+        elif spec is not None and job.spec != spec:
+            job.spec = spec
+        job.waiters += 1
+        return job
+
+    def leave(self, job: Followed) -> None:
+        """Stop waiting; the last one to leave gives the job back as it is."""
+        job.waiters -= 1
+        if not job.waiters:
+            job.rouse()
+
+    def rouse(self, job: int) -> None:
+        """Look at this job now, if it is followed here."""
+        if job in self._jobs:
+            self._jobs[job].rouse()
+
+    async def close(self) -> None:
+        """Give everything back: calls in flight get 5 s, their permits count if they are cut."""
+        self._closing = True
+        for job in self._jobs.values():
+            job.waiters = 0
+            job.rouse()
+        loops = list(self._loops.values())
+        if loops:
+            await asyncio.wait(loops, timeout=_GRACE)
+        await _ended([*loops, *([self._rounds] if self._rounds else [])])
+        await self._worker.retire()
+
+    async def _loop(self, job: Followed) -> None:
+        """Until the job is over or nobody waits."""
+        try:
+            await self._ready()
+            while job.waiters and not job.over.done():
+                await self._advance(job)
+            job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
+        except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
+            job.fail(error)
+        finally:
+            del self._jobs[job.id], self._loops[job.id]
+
+    async def _ready(self) -> None:
+        async with self._starting:
+            if self._rounds is None:
+                await self._worker.keep()
+                await self._worker.bury()
+                self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
+
+    async def _advance(self, job: Followed) -> None:
+        """Look once, then hold and drive the job, or rest until it can be held."""
+        found = await self._units.run(self._store.rows, [job.id])
+        if not found:
+            raise JobNotFound(f"job {job.key!r} is gone from the store")
+        (row,) = found
+        if row.outcome is not None:
+            job.finish(row)
+            return
+        hold = await self._held(job, row)
+        if hold is None:
+            job.looked.set()
+            await job.rest(self._claimable_at(row))
+            return
+        try:
+            await self._drive.run(job, hold)
+        except LeaseLost as lost:
+            log.info("%s", lost)
+        finally:
+            job.held_by = None
+
+    async def _held(self, job: Followed, row: JobRow) -> Hold | None:
+        """Claim the job if it is free, wanted soon and can be polled here."""
+        now, worker = self._clock.now(), self._worker.id
+        state_of(row)  # A damaged row raises here, before anything touches it.
+        if worker is None or row.owner is not None or (row.wake is not None and row.wake > now + CLAIM_AHEAD):
+            return None
+        if not runs_here(job.spec or decode_spec(row.spec)):
+            return None
+        claimed = await self._units.run(self._store.claim, worker, self._token(), now, [job.id])
+        if not claimed:
+            return None
+        job.held_by = worker
+        return Hold.of(claimed[0], job.spec)
+
+    def _claimable_at(self, row: JobRow) -> Instant | None:
+        if row.owner is None and row.wake is not None:
+            return max(row.wake - CLAIM_AHEAD, self._clock.now() + LOOK_EVERY)
+        return None
+
+    async def _round_forever(self) -> None:
+        while True:
+            await self._clock.sleep(LOOK_EVERY)
+            try:
+                await self._round()
+            except StoreError as error:
+                for job in list(self._jobs.values()):
+                    job.fail(error)
+                    job.rouse()
+
+    async def _round(self) -> None:
+        """Renew, free the jobs of the dead, and look at every job followed."""
+        if not await self._worker.keep():
+            await self._worker.keep()
+        await self._worker.bury()
+        followed = list(self._jobs)
+        for start in range(0, len(followed), _CHUNK):
+            chunk = followed[start : start + _CHUNK]
+            for seen in await self._units.run(self._store.glance, chunk):
+                if seen.id in self._jobs:
+                    self._jobs[seen.id].glanced(seen, self._clock.now() + CLAIM_AHEAD)
+
+
+def runs_here(spec: JobSpec) -> bool:
+    """Whether this process knows the callables of the spec; if not, the job is left to others."""
+    for target in (spec.poll, spec.submit):
+        if isinstance(target, Function):
+            try:
+                callable_of(target)
+            except Unimportable as unknown:
+                log.warning("a job is left to others: %s", unknown)
+                return False
+    return True
+
+
+async def _ended(loops: Sequence[asyncio.Task[None]]) -> None:
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)

@@ -1,0 +1,79 @@
+"""A job that somebody in this process waits for."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tarry.core.spec import JobSpec
+from tarry.errors import WaitTimeout
+from tarry.ports import Clock, Glance, JobRow
+from tarry.words import SECOND, Instant, Micros
+
+_SLICE = SECOND
+"""The longest sleep before the clock is read again: a suspend is noticed within it."""
+
+
+class Followed:
+    """One job, the callers that wait for it, and the bell that rouses its loop.
+
+    Several callers share one of these: `waiters` counts them, `over` holds
+    the final row, and `looked` rings once the loop has done what could be done at once.
+    """
+
+    def __init__(self, row: JobRow, spec: JobSpec | None, clock: Clock) -> None:
+        self.id = row.id
+        self.key = row.key
+        self.spec = spec
+        self.waiters = 0
+        self.held_by: int | None = None
+        self.looked = asyncio.Event()
+        self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
+        self._clock = clock
+        self._roused = asyncio.Event()
+
+    def finish(self, row: JobRow) -> None:
+        """The job is over."""
+        if not self.over.done():
+            self.over.set_result(row)
+        self.looked.set()
+
+    def fail(self, error: Exception) -> None:
+        """The job cannot be followed here; every waiter gets the error."""
+        if not self.over.done():
+            self.over.set_exception(error)
+            self.over.exception()  # Marked as seen: a waiter may have left already.
+        self.looked.set()
+
+    def rouse(self) -> None:
+        """End the loop's rest, so that it looks again."""
+        self._roused.set()
+
+    def glanced(self, seen: Glance, now: Instant) -> None:
+        """Rouse the loop when the row moved on without it."""
+        free = seen.owner is None and (seen.wake is None or seen.wake <= now)
+        if seen.outcome is not None or (free if self.held_by is None else seen.owner != self.held_by):
+            self.rouse()
+
+    async def rest(self, until: Instant | None) -> bool:
+        """Rest until then (None: until roused); True when it was roused before."""
+        while not self._roused.is_set():
+            left = SECOND if until is None else until - self._clock.now()
+            if left <= 0:
+                return False
+            try:
+                async with asyncio.timeout(min(left, _SLICE) / SECOND):
+                    await self._roused.wait()
+            except TimeoutError:
+                continue
+        self._roused.clear()
+        return True
+
+    async def wait(self, patience: Micros | None) -> JobRow:
+        """The final row; raises `WaitTimeout` when the caller's patience ends first (0: look once)."""
+        if patience == 0:
+            await self.looked.wait()
+        else:
+            await asyncio.wait({self.over}, timeout=None if patience is None else patience / SECOND)
+        if not self.over.done():
+            raise WaitTimeout(f"job {self.key!r} is not over yet; it lives on, wait for the same key again", key=self.key)
+        return self.over.result()

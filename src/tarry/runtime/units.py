@@ -1,0 +1,84 @@
+"""Units of work: store calls that are never cut short, and repeated while the store is away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, stop_never, wait_exponential
+
+from tarry.errors import StoreUnavailable
+from tarry.ports import Clock, Offload
+from tarry.words import SECOND
+
+T = TypeVar("T")
+
+log = logging.getLogger("tarry.store")
+
+_LONGEST_PAUSE = 5.0
+_PATIENCE = 30.0
+
+
+async def drained(awaitable: Awaitable[T]) -> T:
+    """The result of work that must come to its end, whoever is cancelled meanwhile.
+
+    A cancelled caller still waits for the end, then is cancelled: what the
+    work did is known by then.
+    """
+    inner = asyncio.ensure_future(awaitable)
+    try:
+        return await asyncio.shield(inner)
+    except asyncio.CancelledError:
+        while not inner.done():
+            try:
+                await asyncio.wait({inner})
+            except asyncio.CancelledError:
+                continue
+        if not inner.cancelled():
+            inner.exception()
+        raise
+
+
+class Units:
+    """Runs store calls off the loop, one whole call at a time.
+
+    A call that met a passing fault is repeated with the same arguments, with
+    growing pauses: for ever by `run` (the runtime lives through an outage),
+    for 30 s by `ask` (a caller waits for the answer).
+    """
+
+    def __init__(self, offload: Offload, clock: Clock) -> None:
+        self._offload = offload
+        self._clock = clock
+
+    async def run(self, call: Callable[..., T], *args: Any) -> T:
+        """Repeat until it works."""
+        return await self._repeat(stop_never, partial(call, *args))
+
+    async def ask(self, call: Callable[..., T], *args: Any) -> T:
+        """Repeat for 30 s, then raise `StoreUnavailable`."""
+        return await self._repeat(stop_after_delay(_PATIENCE), partial(call, *args))
+
+    async def _repeat(self, stop: Any, work: Callable[[], T]) -> T:
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(StoreUnavailable),
+            wait=wait_exponential(multiplier=0.05, max=_LONGEST_PAUSE),
+            stop=stop,
+            sleep=self._pause,
+            before_sleep=_say,
+            reraise=True,
+        )
+        return await retrying(self._once, work)
+
+    async def _once(self, work: Callable[[], T]) -> T:
+        return await drained(self._offload(work))
+
+    async def _pause(self, seconds: float) -> None:
+        await self._clock.sleep(round(seconds * SECOND))
+
+
+def _say(attempt: RetryCallState) -> None:
+    log.warning("the store is away, trying again (try %d)", attempt.attempt_number)

@@ -1,0 +1,84 @@
+"""Rows as what callers get: snapshots, results, errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tarry.codec import decode_observation, decode_spec, state_of
+from tarry.core.diagnosis import explain
+from tarry.core.observation import Observation
+from tarry.core.results import Job, JobResult
+from tarry.errors import CheckpointError, JobError, error_for
+from tarry.ports import JobRow
+from tarry.runtime.timeline import ticks
+from tarry.words import Instant, micros, moment, span
+
+
+def snapshot(row: JobRow) -> Job:
+    """The job as last committed; raises `CheckpointError` when the row is damaged."""
+    state = state_of(row)
+    return Job(
+        id=row.id,
+        key=row.key,
+        namespace=row.namespace,
+        phase=row.phase,
+        outcome=row.outcome,
+        reason=state.reason,
+        status=state.status,
+        progress=state.progress,
+        polls=row.polls,
+        reserved=row.reserved,
+        max_polls=row.max_polls,
+        failures=state.streak.length,
+        error=state.error,
+        created_at=moment(row.created_at),
+        next_poll_at=_moment(row.due),
+        deadline=_moment(row.deadline),
+        finished_at=_moment(row.finished_at),
+        owner=row.owner,
+        output=_loaded(row, row.output),
+        last=_last(row),
+        labels=row.labels,
+        timeline=ticks(row.timeline, row.created_at),
+    )
+
+
+def result(row: JobRow) -> JobResult[Any]:
+    """The result of a job that is over."""
+    assert row.outcome is not None
+    finished = row.finished_at if row.finished_at is not None else row.created_at
+    return JobResult(
+        key=row.key,
+        outcome=row.outcome,
+        output=_loaded(row, row.output),
+        last=_last(row),
+        polls=row.polls,
+        started_at=moment(row.created_at),
+        finished_at=moment(finished),
+        elapsed=span(finished - row.created_at),
+        labels=row.labels,
+    )
+
+
+def failure(row: JobRow) -> JobError:
+    """The error of a job that ended otherwise than well."""
+    assert row.outcome is not None
+    state, total = state_of(row), decode_spec(row.spec).limits.total_duration
+    message = explain(state, max_polls=row.max_polls, total_duration=None if total is None else micros(total))
+    return error_for(row.outcome)(message, key=row.key, outcome=row.outcome, job=snapshot(row), last=_last(row))
+
+
+def _last(row: JobRow) -> Observation | None:
+    return None if row.last is None else decode_observation(row.last)
+
+
+def _loaded(row: JobRow, text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise CheckpointError(f"job {row.key!r}: the stored output is damaged") from error
+
+
+def _moment(value: Instant | None) -> Any:
+    return None if value is None else moment(value)

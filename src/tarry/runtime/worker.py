@@ -1,0 +1,70 @@
+"""This process as a worker: one row, one lease, renewed as one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from tarry.ports import Clock, Store
+from tarry.runtime.units import Units
+from tarry.words import Instant, Micros
+
+log = logging.getLogger("tarry.worker")
+
+
+class Worker:
+    """The right to hold jobs, for a while.
+
+    The lease is renewed every third of its length. A poll may be sent only
+    in the first four fifths of it, so that a process that was stalled finds out
+    before it acts.
+    """
+
+    def __init__(self, store: Store, units: Units, clock: Clock, token: Callable[[], str], lease: Micros) -> None:
+        self._store = store
+        self._units = units
+        self._clock = clock
+        self._token = token
+        self._lease = lease
+        self._id: int | None = None
+        self._renewed_at: Instant = 0
+
+    @property
+    def id(self) -> int | None:
+        """The row's id; None before the first `keep` and after the row was lost."""
+        return self._id
+
+    def may_send(self, now: Instant) -> bool:
+        """Whether the lease is fresh enough to send a poll."""
+        return self._id is not None and now < self._renewed_at + self._lease * 4 // 5
+
+    async def keep(self) -> bool:
+        """Register, or renew when a third of the lease has passed; False when the old row was lost."""
+        now = self._clock.now()
+        if self._id is None:
+            await self._register(now)
+            return True
+        if now < self._renewed_at + self._lease // 3:
+            return True
+        if await self._units.run(self._store.renew, self._id, now, self._lease):
+            self._renewed_at = now
+            return True
+        log.warning("worker %d was declared dead; its jobs are others' now", self._id)
+        self._id = None
+        return False
+
+    async def bury(self) -> int:
+        """Free the jobs of workers that are gone; how many jobs."""
+        if self._id is None:
+            return 0
+        return await self._units.run(self._store.bury, self._id, self._clock.now())
+
+    async def retire(self) -> None:
+        """Give the lease back."""
+        if self._id is not None:
+            worker, self._id = self._id, None
+            await self._units.ask(self._store.retire, worker, self._clock.now())
+
+    async def _register(self, now: Instant) -> None:
+        self._id = await self._units.run(self._store.register, self._token(), now, self._lease)
+        self._renewed_at = now
