@@ -1,0 +1,222 @@
+"""Placeholders: `{root.path}` in a request, filled in just before it is sent.
+
+The root is one of input, submit, poll, baseline, key and secret; braces around
+anything else are literal. A path step names a member, a header (in any case) or the position in
+a list. Leading a URL, a placeholder is a URL reference, absolute or relative;
+elsewhere in a URL it is percent-encoded, `{input.name:path}` keeping slashes;
+alone in a JSON value it keeps its type. Values are inserted once and never
+read as templates themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from tarry.words import Json
+
+ANSWER_ROOTS = frozenset({"submit", "poll", "baseline"})
+"""Roots whose values come from the service, and so deserve no trust."""
+
+_PLACEHOLDER = re.compile(r"\{(input|submit|poll|baseline|key|secret)(\.[^{}]*?)?(:path)?\}")
+_STEP = re.compile(r"[^\s.:]+")
+_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
+
+
+class TemplateError(ValueError):
+    """A placeholder that cannot be filled in. The message names it, never its value."""
+
+
+class MissingValue(TemplateError, LookupError):
+    """The value that a placeholder names is not there. `name` is the placeholder's inside."""
+
+    def __init__(self, name: str, problem: str = "has no value") -> None:
+        super().__init__(name, problem)
+        self.name = name
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{{{self.name}}} {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """One placeholder as written: its root, the steps after it, and whether it keeps slashes."""
+
+    root: str
+    steps: tuple[str, ...]
+    keeps_slashes: bool
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """What stands between the braces, without `:path`."""
+        return ".".join((self.root, *self.steps))
+
+
+def placeholders(text: str) -> tuple[Placeholder, ...]:
+    """The placeholders of a text, in order; `TemplateError` for one that is malformed."""
+    return tuple(_placeholder(match) for match in _PLACEHOLDER.finditer(text))
+
+
+def roots(text: str) -> frozenset[str]:
+    """The roots that a text uses."""
+    return frozenset(found.root for found in placeholders(text))
+
+
+def secret_names(text: str) -> frozenset[str]:
+    """The names of the secrets that a text uses."""
+    return frozenset(found.steps[0] for found in placeholders(text) if found.root == "secret")
+
+
+def leading(url: str) -> Placeholder | None:
+    """The placeholder that a URL starts with, if it does."""
+    found = placeholders(url)
+    return found[0] if found and found[0].start == 0 else None
+
+
+def blanked(text: str) -> str:
+    """The text with a harmless digit in place of each placeholder."""
+    return _PLACEHOLDER.sub("1", text)
+
+
+def texts(value: Json) -> Iterator[str]:
+    """Every text in a JSON value where a placeholder counts; the names of members are literal."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from texts(item)
+
+
+def render_text(template: str, values: Mapping[str, Any]) -> str:
+    """The template with each value as text."""
+    return _fill(template, lambda found: _as_text(found, values))
+
+
+def render_header(template: str, values: Mapping[str, Any]) -> str:
+    """The template as the value of a header: printable ASCII, without blanks around it."""
+    return _fill(template, lambda found: _as_header(found, values)).strip(" ")
+
+
+def render_url(template: str, values: Mapping[str, Any]) -> str:
+    """The template as a URL, or as a URL reference where a placeholder leads it.
+
+    A value never adds a path segment of its own (save with `:path`), never a
+    segment of dots, and an empty one is missing while the path is not over.
+    """
+    lead = leading(template)
+    head = _as_text(lead, values) if lead else ""
+    rest = template[lead.end :] if lead else template
+    path_end = len(rest.partition("?")[0])
+    tail = _fill(rest, lambda found: _in_url(found, values, in_path=found.start < path_end))
+    if _dot_segments(tail) > _dot_segments(rest):
+        raise TemplateError("a value would make a path segment of dots, which leads elsewhere")
+    return head + tail
+
+
+def render_json(template: Json, values: Mapping[str, Any]) -> Json:
+    """The JSON value with its texts filled in; a placeholder alone in a text keeps its value's type."""
+    if isinstance(template, str):
+        return _json_text(template, values)
+    if isinstance(template, list):
+        return [render_json(item, values) for item in template]
+    if isinstance(template, dict):
+        return {name: render_json(item, values) for name, item in template.items()}
+    return template
+
+
+def _placeholder(match: re.Match[str]) -> Placeholder:
+    root, path, modifier = match.groups()
+    steps = tuple(path[1:].split(".")) if path else ()
+    if not all(_STEP.fullmatch(step) for step in steps):
+        raise TemplateError(f"{match.group()} is malformed: write {{root.step.step}}, or {{root.step:path}} in a URL")
+    if root == "key" and steps:
+        raise TemplateError(f"{match.group()}: the key has no parts; write {{key}}")
+    if root == "secret" and not (len(steps) == 1 and _SECRET_NAME.fullmatch(steps[0])):
+        raise TemplateError(f"{match.group()}: write {{secret.NAME}}, NAME of letters, digits, _ and -")
+    return Placeholder(root, steps, modifier is not None, match.start(), match.end())
+
+
+def _fill(template: str, value: Callable[[Placeholder], str]) -> str:
+    return _PLACEHOLDER.sub(lambda match: value(_placeholder(match)), template)
+
+
+def _json_text(template: str, values: Mapping[str, Any]) -> Json:
+    found = placeholders(template)
+    if len(found) == 1 and (found[0].start, found[0].end) == (0, len(template)):
+        alone: Json = _look_up(found[0], values)
+        return alone
+    return render_text(template, values)
+
+
+def _look_up(found: Placeholder, values: Mapping[str, Any]) -> Any:
+    value: Any = values
+    for step in (found.root, *found.steps):
+        value = _member(value, step, found.name)
+    return value
+
+
+def _member(value: Any, step: str, name: str) -> Any:
+    if isinstance(value, Mapping):
+        # Header names have lower case in an observation and any case in a spec.
+        for member in (step, step.lower()) if name.partition(".")[2].startswith("headers.") else (step,):
+            if member in value:
+                return value[member]
+    elif isinstance(value, list | tuple) and step.isascii() and step.isdigit() and int(step[:9]) < len(value):
+        return value[int(step[:9])]
+    raise MissingValue(name)
+
+
+def _as_text(found: Placeholder, values: Mapping[str, Any]) -> str:
+    value = _look_up(found, values)
+    if value is None:
+        raise MissingValue(found.name, "is null")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return _number(value, found.name)
+    raise TemplateError(f"{{{found.name}}} is a {_kind(value)}; only texts, numbers and booleans can be part of a text")
+
+
+def _number(value: float, name: str) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise TemplateError(f"{{{name}}} is a number that cannot be written out") from None
+
+
+def _kind(value: object) -> str:
+    return "list" if isinstance(value, list | tuple) else "JSON object" if isinstance(value, Mapping) else "stranger"
+
+
+def _as_header(found: Placeholder, values: Mapping[str, Any]) -> str:
+    text = _as_text(found, values)
+    if _CONTROL.search(text) or not text.isascii():
+        hint = "; a newline at the end of the secret?" if found.root == "secret" else ""
+        raise TemplateError(f"{{{found.name}}} has control or non-ASCII characters, no header can hold them{hint}")
+    return text
+
+
+def _in_url(found: Placeholder, values: Mapping[str, Any], *, in_path: bool) -> str:
+    text = _as_text(found, values)
+    if in_path and not text:
+        raise MissingValue(found.name, "is empty")
+    try:
+        return quote(text, safe="/" if found.keeps_slashes else "")
+    except UnicodeEncodeError:
+        raise TemplateError(f"{{{found.name}}} is not valid text") from None
+
+
+def _dot_segments(url: str) -> int:
+    return sum(1 for segment in url.partition("?")[0].split("/") if _DOTS.fullmatch(segment))
