@@ -22,6 +22,7 @@ from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Event, JobRow, Listing, NewJob, Offload, Store, StoredEvent, Transport
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.calls import Calls
+from tarry.runtime.drive import Parts
 from tarry.runtime.engine import LOOK_EVERY, Engine
 from tarry.runtime.units import Units
 from tarry.runtime.views import failure, result, snapshot
@@ -39,7 +40,8 @@ _CANCEL_TRIES = 20
 class Poller:
     """Awaits remote jobs, durably. An async context manager; one event loop, one process.
 
-    - `store`: a database URL (`sqlite:///tarry.db`), a SQLAlchemy `Engine`, or a `Store`.
+    - `store`: a database URL (`sqlite:///tarry.db`), a SQLAlchemy `Engine`, or a `Store`
+      (one that you made stays yours to close).
     - `client`: an `httpx.AsyncClient` or `httpx2.AsyncClient` of yours, with its auth and
       proxies; it stays yours to close. Without one, Tarry keeps its own.
     - `namespace`: keys are unique within it; this poller sees no other.
@@ -52,7 +54,7 @@ class Poller:
     the store cannot be used. A poller polls the jobs that are awaited through it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the front door: what a caller may replace, each by name
         self,
         store: str | DatabaseEngine | Store,
         *,
@@ -69,6 +71,7 @@ class Poller:
         if client is not None and transport is not None:
             raise SpecError("Poller.client", "give a client or a transport, not both")
         self._store = open_store(store)
+        self._owns_store = self._store is not store
         self._clock = clock or SystemClock()
         self._namespace = _named("Poller.namespace", namespace)
         self._lease = micros(parse(lease))
@@ -86,9 +89,16 @@ class Poller:
             raise TarryError("a poller is entered once; make another one")
         await self._units.ask(self._store.open, self._clock.now())
         worker = Worker(self._store, self._units, self._clock, self._token, self._lease)
-        self._engine = Engine(
-            self._store, self._units, self._clock, worker, self._calls, self._token, self._bulletin.tell
+        parts = Parts(
+            store=self._store,
+            units=self._units,
+            clock=self._clock,
+            worker=worker,
+            calls=self._calls,
+            token=self._token,
+            tell=self._bulletin.tell,
         )
+        self._engine = Engine(parts)
         return self
 
     async def __aexit__(
@@ -99,7 +109,8 @@ class Poller:
             await self._running.close()
             if self._owns_transport:
                 await self._transport.aclose()
-            await self._units.ask(self._store.close)
+            if self._owns_store:
+                await self._units.ask(self._store.close)
         finally:
             if self._thread is not None:
                 self._thread.close()
@@ -142,7 +153,9 @@ class Poller:
         """
         for name, target in (("poll", spec.poll), ("submit", spec.submit)):
             if isinstance(target, Function) and target.inline:
-                raise SpecError(f"JobSpec.{name}", f"{target.function} cannot be imported by name; define it in a module")
+                raise SpecError(
+                    f"JobSpec.{name}", f"{target.function} cannot be imported by name; define it in a module"
+                )
         return snapshot(await self._attached(key, spec))
 
     async def get(self, key: str) -> Job:

@@ -157,6 +157,11 @@ class JobRow:
     outcome: Outcome | None
     finished_at: Instant | None
 
+    @property
+    def grip(self) -> Grip:
+        """The holder's proof as it stands in the row; a row that nobody holds gives one that matches nothing."""
+        return Grip(self.id, self.fence, self.nonce or "", self.step, self.cmd)
+
 
 @dataclass(frozen=True, slots=True)
 class Grip:

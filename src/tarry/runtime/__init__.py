@@ -1,0 +1,1 @@
+"""The runtime: follows jobs, holds them, drives them, and tells what happened."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tarry.core.decision import Call
 from tarry.core.function import Function
 from tarry.core.observation import CallError, Observation
 from tarry.core.request import Request
@@ -20,7 +21,7 @@ from tarry.core.templates import MissingValue, render_json
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
 from tarry.ports import Clock, Transport
-from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros
+from tarry.words import SECOND, CallKind, ErrorKind, Json
 
 
 class Unimportable(Exception):
@@ -35,63 +36,66 @@ class Calls:
         self._secrets = secrets
         self._clock = clock
 
-    async def make(self, spec: JobSpec, kind: CallKind, values: Mapping[str, Json], timeout: Micros, token: str) -> Observation:
-        """One call, cut after `timeout`; `token` is the idempotency key of a submit."""
-        target = spec.submit if kind is CallKind.SUBMIT else spec.poll
+    async def make(self, spec: JobSpec, call: Call, values: Mapping[str, Json], token: str) -> Observation:
+        """One call, cut after its timeout; `token` is the idempotency key of a submit."""
+        target = spec.submit if call.kind is CallKind.SUBMIT else spec.poll
         if isinstance(target, Request):
-            return await self._request(spec, target, kind, values, timeout, token)
-        assert isinstance(target, Function)
-        return await self._function(spec, target, kind, values, timeout)
+            return await self._request(spec, target, call, values, token)
+        return await self._function(spec, target, call, values)
 
     async def _request(
-        self, spec: JobSpec, request: Request, kind: CallKind, values: Mapping[str, Json], timeout: Micros, token: str
+        self, spec: JobSpec, request: Request, call: Call, values: Mapping[str, Json], token: str
     ) -> Observation:
         try:
             prepared = prepare(
                 request,
-                kind=kind,
+                kind=call.kind,
                 values=values,
                 secrets=self._secrets,
-                timeout=timeout,
+                timeout=call.timeout,
                 allowed_hosts=spec.allowed_hosts,
-                idempotency_key=token if kind is CallKind.SUBMIT else None,
+                idempotency_key=token if call.kind is CallKind.SUBMIT else None,
             )
         except CallRefused as refused:
-            return self._failed(kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
+            return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
         return await self._transport.send(prepared)
 
     async def _function(
-        self, spec: JobSpec, function: Function, kind: CallKind, values: Mapping[str, Json], timeout: Micros
+        self, spec: JobSpec, function: Function | None, call: Call, values: Mapping[str, Json]
     ) -> Observation:
         started = self._clock.now()
         try:
             arguments = render_json(dict(spec.args), values)
-            async with asyncio.timeout(timeout / SECOND):
+            async with asyncio.timeout(call.timeout / SECOND):
                 answer = as_json(await called(callable_of(function), arguments))
         except TimeoutError:
-            return self._failed(kind, CallError(ErrorKind.TIMEOUT, "the callable took too long"), started)
+            return self._failed(call.kind, CallError(ErrorKind.TIMEOUT, "the callable took too long"), started)
         except MissingValue as missing:
-            return self._failed(kind, CallError(ErrorKind.REFUSED, str(missing), sent=False), started)
+            return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(missing), sent=False), started)
         except Exception as error:  # noqa: BLE001  # whatever user code raises is one failed call of one job
-            return self._failed(kind, CallError(ErrorKind.CALLABLE, f"{type(error).__name__}: {error}"), started)
-        return Observation(kind, started, self._clock.now(), body=answer, is_json=True)
+            return self._failed(call.kind, CallError(ErrorKind.CALLABLE, f"{type(error).__name__}: {error}"), started)
+        return Observation(call.kind, started, self._clock.now(), body=answer, is_json=True)
 
     def _failed(self, kind: CallKind, error: CallError, started: int | None = None) -> Observation:
         now = self._clock.now()
         return Observation(kind, now if started is None else started, now, error=error)
 
 
-def callable_of(function: Function) -> Callable[..., Any]:
+def callable_of(function: Function | None) -> Callable[..., Any]:
     """The callable: the one at hand, or the one of that name in a module that is already imported.
 
     A name read from a store never imports anything by itself.
     """
+    if function is None:
+        raise Unimportable("the spec names no callable for this call")
     if function.call is not None:
         return function.call
     module, _, path = function.function.partition(":")
     found: Any = sys.modules.get(module)
     if function.inline or found is None:
-        raise Unimportable(f"{function.function} is not known here: import {module}, or pass the spec with the callable")
+        raise Unimportable(
+            f"{function.function} is not known here: import {module}, or pass the spec with the callable"
+        )
     for name in path.split("."):
         found = getattr(found, name, None)
     if not callable(found):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.machine import resume, sending, step
@@ -20,24 +20,29 @@ from tarry.runtime.worker import Worker
 from tarry.words import SECOND, CallKind
 
 
-class Drive:
-    """What driving needs; one for all jobs of a process."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the runtime of one process is made of; `token` gives names never used before."""
 
-    def __init__(
-        self,
-        store: Store,
-        units: Units,
-        clock: Clock,
-        worker: Worker,
-        calls: Calls,
-        tell: Callable[[Sequence[StoredEvent]], None],
-    ) -> None:
-        self._store = store
-        self._units = units
-        self._clock = clock
-        self._worker = worker
-        self._calls = calls
-        self._tell = tell
+    store: Store
+    units: Units
+    clock: Clock
+    worker: Worker
+    calls: Calls
+    token: Callable[[], str]
+    tell: Callable[[Sequence[StoredEvent]], None]
+
+
+class Drive:
+    """Drives held jobs, one `run` each."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._units = parts.units
+        self._clock = parts.clock
+        self._worker = parts.worker
+        self._calls = parts.calls
+        self._tell = parts.tell
 
     async def run(self, job: Followed, hold: Hold) -> None:
         """Drive until the job is over, nobody waits any more, or the wait is long.
@@ -77,7 +82,7 @@ class Drive:
         if not self._worker.may_send(self._clock.now()):
             return hold if await self._rest(job, hold, self._clock.now() + SECOND) else None
         ready = await self._permitted(hold, call)
-        seen = await self._calls.make(ready.spec, call.kind, ready.values, call.timeout, ready.row.token)
+        seen = await self._calls.make(ready.spec, call, ready.values, ready.row.token)
         state, decision = await self._judged(ready, seen)
         return await self._settle(ready, state, decision, seen)
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tarry.codec import decode_spec, state_of
 from tarry.core.function import Function
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, StoreError, TarryError
-from tarry.ports import Clock, JobRow, Store, StoredEvent
-from tarry.runtime.calls import Calls, Unimportable, callable_of
-from tarry.runtime.drive import Drive
+from tarry.ports import Checkpoint, JobRow
+from tarry.runtime.calls import Unimportable, callable_of
+from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
-from tarry.runtime.units import Units
-from tarry.runtime.worker import Worker
 from tarry.words import SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
@@ -34,22 +32,13 @@ _CHUNK = 500
 class Engine:
     """The runtime of one process: one loop a job waited for, one round a second for all."""
 
-    def __init__(
-        self,
-        store: Store,
-        units: Units,
-        clock: Clock,
-        worker: Worker,
-        calls: Calls,
-        token: Callable[[], str],
-        tell: Callable[[Sequence[StoredEvent]], None],
-    ) -> None:
-        self._store = store
-        self._units = units
-        self._clock = clock
-        self._worker = worker
-        self._token = token
-        self._drive = Drive(store, units, clock, worker, calls, tell)
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._units = parts.units
+        self._clock = parts.clock
+        self._worker = parts.worker
+        self._token = parts.token
+        self._drive = Drive(parts)
         self._jobs: dict[int, Followed] = {}
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._rounds: asyncio.Task[None] | None = None
@@ -136,6 +125,9 @@ class Engine:
         """Claim the job if it is free, wanted soon and can be polled here."""
         now, worker = self._clock.now(), self._worker.id
         state_of(row)  # A damaged row raises here, before anything touches it.
+        if worker is not None and row.owner == worker:
+            await self._write_off(row, now)
+            return None
         if worker is None or row.owner is not None or (row.wake is not None and row.wake > now + CLAIM_AHEAD):
             return None
         if not runs_here(job.spec or decode_spec(row.spec)):
@@ -145,6 +137,25 @@ class Engine:
             return None
         job.held_by = worker
         return Hold.of(claimed[0], job.spec)
+
+    async def _write_off(self, row: JobRow, now: Instant) -> None:
+        """Give up a job whose loop broke here: a permit may have been used, so it counts."""
+        await self._units.run(
+            self._store.checkpoint,
+            [
+                Checkpoint(
+                    grip=row.grip,
+                    state=row.state,
+                    phase=row.phase,
+                    polls=row.polls + row.reserved,
+                    polled_at=now if row.reserved else row.polled_at,
+                    due=max(row.due or now, now + row.floor),
+                    deadline=row.deadline,
+                    max_polls=row.max_polls,
+                    release=True,
+                )
+            ],
+        )
 
     def _claimable_at(self, row: JobRow) -> Instant | None:
         if row.owner is None and row.wake is not None:

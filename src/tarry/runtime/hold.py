@@ -50,9 +50,7 @@ class Hold:
         if "limits.total_duration" in adopted:
             total = spec.limits.total_duration
             state = replace(state, deadline=None if total is None else row.created_at + micros(total))
-        assert row.nonce is not None
-        grip = Grip(row.id, row.fence, row.nonce, row.step, row.cmd)
-        return cls(row, spec, state, grip, permit=row.reserved == 1, adopted=adopted)
+        return cls(row, spec, state, row.grip, permit=row.reserved == 1, adopted=adopted)
 
     @property
     def values(self) -> dict[str, Json]:

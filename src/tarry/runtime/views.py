@@ -12,7 +12,7 @@ from tarry.core.results import Job, JobResult
 from tarry.errors import CheckpointError, JobError, error_for
 from tarry.ports import JobRow
 from tarry.runtime.timeline import ticks
-from tarry.words import Instant, micros, moment, span
+from tarry.words import Instant, Outcome, micros, moment, span
 
 
 def snapshot(row: JobRow) -> Job:
@@ -46,11 +46,10 @@ def snapshot(row: JobRow) -> Job:
 
 def result(row: JobRow) -> JobResult[Any]:
     """The result of a job that is over."""
-    assert row.outcome is not None
-    finished = row.finished_at if row.finished_at is not None else row.created_at
+    outcome, finished = _end(row)
     return JobResult(
         key=row.key,
-        outcome=row.outcome,
+        outcome=outcome,
         output=_loaded(row, row.output),
         last=_last(row),
         polls=row.polls,
@@ -63,10 +62,16 @@ def result(row: JobRow) -> JobResult[Any]:
 
 def failure(row: JobRow) -> JobError:
     """The error of a job that ended otherwise than well."""
-    assert row.outcome is not None
+    outcome, _ = _end(row)
     state, total = state_of(row), decode_spec(row.spec).limits.total_duration
     message = explain(state, max_polls=row.max_polls, total_duration=None if total is None else micros(total))
-    return error_for(row.outcome)(message, key=row.key, outcome=row.outcome, job=snapshot(row), last=_last(row))
+    return error_for(outcome)(message, key=row.key, outcome=outcome, job=snapshot(row), last=_last(row))
+
+
+def _end(row: JobRow) -> tuple[Outcome, Instant]:
+    if row.outcome is None or row.finished_at is None:
+        raise CheckpointError(f"job {row.key!r} is not over, or the row is damaged")
+    return row.outcome, row.finished_at
 
 
 def _last(row: JobRow) -> Observation | None:
