@@ -23,7 +23,7 @@ ANSWER_ROOTS = frozenset({"submit", "poll", "baseline"})
 """Roots whose values come from the service, and so deserve no trust."""
 
 _PLACEHOLDER = re.compile(r"\{(input|submit|poll|baseline|key|secret)(\.[^{}]*?)?(:path)?\}")
-_STEP = re.compile(r"[^\s.:]+")
+_STEP = re.compile(r"[^\s.:/?#]+")
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)

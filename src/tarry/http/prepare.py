@@ -1,0 +1,173 @@
+"""From a request of a spec to one that can be sent: values in, secrets in, rules kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tarry.core import templates
+from tarry.core.request import Request, is_credential, plain_json
+from tarry.core.templates import TemplateError
+from tarry.http.origin import Origin, OriginError, check_found, origin_of, resolve
+from tarry.http.secrets import SecretError, Secrets
+from tarry.ports import Prepared
+from tarry.words import CallKind, Micros, micros
+
+_AUTHORITY = re.compile(r"(?:https?://)?[^/?]*", re.IGNORECASE)
+
+
+class CallRefused(Exception):
+    """The call must not or cannot be made. Its text is one line for a person, free of secrets."""
+
+
+def prepare(
+    request: Request,
+    *,
+    kind: CallKind,
+    values: Mapping[str, Any],
+    secrets: Secrets,
+    timeout: Micros,
+    base: str | None = None,
+    allowed_hosts: Collection[str] = (),
+    idempotency_key: str | None = None,
+) -> Prepared:
+    """Fill in the request, or raise `CallRefused`.
+
+    `values` holds what placeholders may name: `input`, `key` and `submit`, the
+    latter as {status, headers, body, url}. `base` is the URL of the request whose
+    answer held the URL to call (default: the submit's): a URL found in an
+    answer is resolved against it and keeps its origin, save for
+    `allowed_hosts`, which get no secrets. `timeout` bounds the whole call, in microseconds.
+    """
+    base = base or _url_of_submit(values)
+    try:
+        request = _for_origin(request, _target(request, values, base, allowed_hosts), base, allowed_hosts)
+        filled = _Filling(request, {**values, "secret": secrets.resolve(request.secret_names)})
+        return Prepared(
+            kind=kind,
+            method=request.method,
+            url=filled.url(base),
+            headers=filled.headers(idempotency_key if kind is CallKind.SUBMIT else None),
+            content=filled.content(),
+            timeout=timeout if request.total_timeout is None else min(timeout, micros(request.total_timeout)),
+            connect_timeout=None if request.connect_timeout is None else micros(request.connect_timeout),
+            read_timeout=None if request.read_timeout is None else micros(request.read_timeout),
+        )
+    except (TemplateError, OriginError, SecretError) as refused:
+        raise CallRefused(str(refused)) from None
+    except UnicodeError:
+        raise CallRefused("a value is no valid text") from None
+
+
+def _url_of_submit(values: Mapping[str, Any]) -> str | None:
+    submit = values.get("submit")
+    url = submit.get("url") if isinstance(submit, Mapping) else None
+    return url if isinstance(url, str) and url else None
+
+
+def _target(request: Request, values: Mapping[str, Any], base: str | None, allowed_hosts: Collection[str]) -> Origin:
+    """Where the call would go, before any secret is fetched; refused when it may not go there."""
+    url = resolve(templates.render_url(request.url.partition("?")[0], values), base)
+    if _authority_roots(request) & templates.ANSWER_ROOTS:
+        check_found(url, base, allowed_hosts)
+    return origin_of(url)
+
+
+def _authority_roots(request: Request) -> frozenset[str]:
+    """The roots that decide on scheme, host and port."""
+    found = _AUTHORITY.match(request.url)
+    return templates.roots(found.group()) if found else frozenset()
+
+
+def _for_origin(request: Request, target: Origin, base: str | None, allowed_hosts: Collection[str]) -> Request:
+    """The request as it may go to this origin: with its secrets only where they are bound to."""
+    roots = _authority_roots(request)
+    if not roots or (base is not None and origin_of(base) == target):
+        return request
+    if roots & templates.ANSWER_ROOTS and target.is_among(allowed_hosts):
+        request = _without_credentials(request)
+    if request.secret_names:
+        raise OriginError(
+            f"the call would send a secret to {target}; a secret goes to the origin that its request's URL writes out, "
+            "or, where a placeholder leads the URL, to the origin of the submit"
+        )
+    return request
+
+
+def _without_credentials(request: Request) -> Request:
+    return request.model_copy(
+        update={
+            "headers": {name: text for name, text in request.headers.items() if not _is_secret(name, [text])},
+            "params": {name: value for name, value in request.params.items() if not _is_secret(name, _items(value))},
+        }
+    )
+
+
+def _is_secret(name: str, texts: Iterable[object]) -> bool:
+    return is_credential(name) or any("secret" in templates.roots(str(text)) for text in texts)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """A request and the values for its placeholders; gives the parts of what is sent."""
+
+    request: Request
+    values: Mapping[str, Any]
+
+    def url(self, base: str | None) -> str:
+        url = resolve(templates.render_url(self.request.url, self.values), base)
+        if self.request.params:
+            # Appended, never merged: the query of a signed URL has to stay as it is.
+            url += ("&" if "?" in url else "?") + urlencode(self._pairs(self.request.params), quote_via=quote)
+        origin_of(url)
+        return url
+
+    def headers(self, idempotency_key: str | None) -> tuple[tuple[str, str], ...]:
+        request = self.request
+        headers = [(name, templates.render_header(text, self.values)) for name, text in request.headers.items()]
+        headers.append(("Accept", request.accept))
+        content_type = request.content_type or self._content_type()
+        if content_type:
+            headers.append(("Content-Type", content_type))
+        if idempotency_key is not None:
+            headers.append((request.idempotency_header, idempotency_key))
+        return tuple(headers)
+
+    def content(self) -> bytes | None:
+        if self.request.json_body is not None:
+            return self._json()
+        if self.request.data is not None:
+            return urlencode(self._pairs(self.request.data)).encode("ascii")
+        if self.request.content is not None:
+            return templates.render_text(self.request.content, self.values).encode()
+        return None
+
+    def _content_type(self) -> str | None:
+        if self.request.json_body is not None:
+            return "application/json"
+        if self.request.data is not None:
+            return "application/x-www-form-urlencoded"
+        return None if self.request.content is None else "text/plain; charset=utf-8"
+
+    def _json(self) -> bytes:
+        try:
+            body = plain_json(templates.render_json(self.request.json_body, self.values))
+        except TemplateError:
+            raise
+        except ValueError as error:
+            raise TemplateError(f"the JSON body, filled in: {error}") from None
+        return json.dumps(body, separators=(",", ":")).encode("ascii")
+
+    def _pairs(self, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return [(name, self._field(item)) for name, value in fields.items() for item in _items(value)]
+
+    def _field(self, value: Any) -> str:
+        return templates.render_text(value, self.values) if isinstance(value, str) else json.dumps(value)
