@@ -96,12 +96,14 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'tarry' has no attribute {name!r}")
-    value = getattr(import_module(f"tarry.{_HOME.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # with it in sight, checkers would take every mistyped name for an object
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'tarry' has no attribute {name!r}")
+        value = getattr(import_module(f"tarry.{_HOME.get(name, 'errors')}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
