@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import reduce
+from importlib import import_module
 from typing import Any
 
 from pydantic import PrivateAttr
@@ -14,7 +17,8 @@ class Function(Model):
     """An async or plain callable, named `module:qualname`.
 
     One that cannot be imported by that name (a lambda, a local function) works
-    in the process that wrote it and is `inline`: it cannot travel.
+    in the process that wrote it and is `inline`: it cannot travel. Two with the
+    same name are equal.
     """
 
     function: str
@@ -27,13 +31,57 @@ class Function(Model):
         """The callable itself where this process knows it, else None."""
         return self._call
 
+    def load(self) -> Callable[..., Any]:
+        """The callable: the one at hand, or imported by its name.
+
+        Raises `LookupError` that says why this process cannot have it.
+        """
+        if self._call is None:
+            self._call = self._imported()
+        return self._call
+
+    def _imported(self) -> Callable[..., Any]:
+        if self.inline:
+            raise LookupError(f"{self.function} works only in the process that wrote it")
+        module, _, name = self.function.partition(":")
+        try:
+            found = _member(import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise LookupError(f"{self.function} cannot be imported here: {error}") from error
+        if not callable(found):
+            raise LookupError(f"{self.function} is not callable")
+        return found  # type: ignore[no-any-return]  # callable() narrows Any to a callable that returns Any
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Function):
+            return NotImplemented
+        return (self.function, self.inline) == (other.function, other.inline)
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.inline))
+
 
 def as_function(value: object) -> object:
     """A `Function` for a plain callable; anything else unchanged."""
     if not callable(value) or isinstance(value, type | Model):
         return value
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    inline = not module or not name or "<" in name or module == "__main__"
-    function = Function(function=f"{module or '?'}:{name or type(value).__qualname__}", inline=inline)
+    function = Function(
+        function=f"{module or '?'}:{name or type(value).__qualname__}", inline=not _is_importable(value, module, name)
+    )
     function._call = value  # noqa: SLF001  # the one place that binds a name to its callable
     return function
+
+
+def _is_importable(value: object, module: str | None, name: str | None) -> bool:
+    """Whether its name leads back to this very callable (a bound method's or a local function's does not)."""
+    if not module or not name or module == "__main__" or module not in sys.modules:
+        return False
+    try:
+        return bool(_member(sys.modules[module], name) == value)
+    except AttributeError:
+        return False
+
+
+def _member(module: object, name: str) -> Any:
+    return reduce(getattr, name.split("."), module)

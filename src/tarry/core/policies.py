@@ -43,6 +43,9 @@ class Errors(Model):
         ) -> None: ...
 
 
+READABLE = frozenset({"status", "headers", "body"})
+"""The top-level names that `Hints.path` may read."""
+
 HintUnit = Literal["s", "ms", "epoch", "timestamp"]
 
 
@@ -75,4 +78,4 @@ class Hints(Model):
     @field_validator("path")
     @classmethod
     def _compiles(cls, path: str | None) -> str | None:
-        return None if path is None else checked(path)
+        return None if path is None else checked(path, within=READABLE)
