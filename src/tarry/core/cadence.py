@@ -1,0 +1,151 @@
+"""When the next call is due, and what set it.
+
+In this order: the strategy's delay, its maximum, jitter; the server's hint and
+the hint's bound; the floor; the cut to the deadline. After failures the backoff
+stands in for the first three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tarry.core import hints, strategies
+from tarry.core.judging import is_request_to_wait
+from tarry.core.observation import Observation
+from tarry.core.spec import JobSpec
+from tarry.core.state import JobState
+from tarry.words import MINUTE, SECOND, Instant, Micros, WaitSource, micros
+
+BACKOFF_START: Micros = 5 * SECOND
+BACKOFF_MAXIMUM: Micros = 5 * MINUTE
+_CLOSING_SHARE = 10
+_MAX_DOUBLINGS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The next call is due then. `closing`: it is the last before the deadline.
+
+    `hold_until` is the end of a wait that a 429 or 503 asked for.
+    """
+
+    due: Instant
+    source: WaitSource
+    closing: bool = False
+    hold_until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """No further call has room before the deadline, or a hint ended the wait; `reason` says which hint."""
+
+    reason: str | None = None
+
+
+Schedule: TypeAlias = Due | NoRoom
+
+
+@dataclass(frozen=True, slots=True)
+class _Length:
+    """A wait in the making."""
+
+    span: Micros
+    source: WaitSource
+
+
+def next_poll(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
+    """The poll after the one just answered, `state` having counted it and its failure."""
+    length = _backoff(spec, state) if state.streak.length else _strategic(spec, state)
+    return _schedule(spec, state, seen, now, length, last=state.polled_at)
+
+
+def next_submit(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
+    """The submit to be sent again, after the `state.streak.length`-th try in a row that was put off."""
+    return _schedule(spec, state, seen, now, _backoff(spec, state), last=min(seen.started_at, now))
+
+
+def first_poll(spec: JobSpec, state: JobState, seen: Observation | None, now: Instant) -> Schedule:
+    """The first poll: at once, after `initial_delay`, or after the wait that the submit's answer asks for.
+
+    Of the two waits the longer.
+    """
+    length = _Length(micros(spec.limits.initial_delay), WaitSource.START)
+    if seen is None:
+        return cut(spec, state, Due(now + length.span, length.source), earliest=now)
+    return _schedule(spec, state, seen, now, length, last=None, lower_bound=True)
+
+
+def earliest(spec: JobSpec, last: Instant | None, now: Instant) -> Instant:
+    """The first instant that the floor leaves open after a call that started at `last`."""
+    return now if last is None else max(now, last + micros(spec.limits.min_interval))
+
+
+def cut(spec: JobSpec, state: JobState, planned: Due, *, earliest: Instant) -> Schedule:
+    """The wait cut to the deadline.
+
+    A call that would come too late is brought forward to start the smaller of
+    `poll_timeout` and a tenth of the whole time before the deadline: it then has
+    its time. A 429's or 503's wait that ends in between moves it, the floor may
+    leave it no room.
+    """
+    deadline = state.deadline
+    if deadline is None or planned.due < deadline:
+        return planned
+    lead = min(micros(spec.limits.poll_timeout), (deadline - state.created_at) // _CLOSING_SHARE)
+    start = max(deadline - lead, earliest)
+    hold = planned.hold_until
+    if hold is not None and start < hold < deadline:
+        start = hold
+    if start >= deadline:
+        return NoRoom()
+    return Due(start, WaitSource.DEADLINE, closing=True, hold_until=hold)
+
+
+def backoff(delay: Micros, failures: int) -> Micros:
+    """The wait after the k-th failure in a row: min(d, 5 s) · 2^(k-1), at most max(d, 5 min)."""
+    doubled = min(delay, BACKOFF_START) << min(failures - 1, _MAX_DOUBLINGS)
+    return min(doubled, max(delay, BACKOFF_MAXIMUM))
+
+
+def _strategic(spec: JobSpec, state: JobState) -> _Length:
+    delay, at_maximum = spec.strategy.delay(state.polls)
+    jittered = strategies.jittered(
+        spec.strategy.jitter, delay, micros(spec.limits.min_interval), state.key, state.polls
+    )
+    return _Length(jittered, WaitSource.MAXIMUM if at_maximum else WaitSource.STRATEGY)
+
+
+def _backoff(spec: JobSpec, state: JobState) -> _Length:
+    delay, _ = spec.strategy.delay(max(1, state.polls))
+    return _Length(backoff(delay, state.streak.length), WaitSource.ERROR_BACKOFF)
+
+
+def _schedule(
+    spec: JobSpec,
+    state: JobState,
+    seen: Observation,
+    now: Instant,
+    length: _Length,
+    *,
+    last: Instant | None,
+    lower_bound: bool = False,
+) -> Schedule:
+    """From the wait so far: hint, hint bound, floor, deadline."""
+    hint, hold = hints.read(spec.hints, seen), None
+    if hint is not None:
+        maximum = micros(spec.hints.maximum)
+        if hint.span > maximum and spec.hints.on_excess == "fail":
+            return NoRoom(f"{hint.name} asks for a wait of {hint.span // SECOND} s, more than hints.maximum")
+        waiting = is_request_to_wait(seen.status)
+        length = _hinted(length, hint.span, maximum, lower_bound=lower_bound or waiting)
+        hold = now + min(hint.span, maximum) if waiting else None
+    planned, open_from = Due(now + length.span, length.source, hold_until=hold), earliest(spec, last, now)
+    if planned.due < open_from:
+        planned = Due(open_from, WaitSource.FLOOR, hold_until=hold)
+    return cut(spec, state, planned, earliest=open_from)
+
+
+def _hinted(length: _Length, span: Micros, maximum: Micros, *, lower_bound: bool) -> _Length:
+    asked = _Length(min(span, maximum), WaitSource.HINT_BOUND if span > maximum else WaitSource.HINT)
+    return length if lower_bound and asked.span <= length.span else asked

@@ -1,0 +1,85 @@
+"""Why a job ended as it did, in one line that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tarry.core import durations
+from tarry.core.state import JobState, Seen
+from tarry.core.texts import short
+from tarry.words import SECOND, Micros, Outcome, span
+
+LONGEST = 600
+_KEY, _PART = 120, 160
+_MOST_VALUES = 5
+_UNFINISHED = {Outcome.TIMED_OUT, Outcome.EXHAUSTED, Outcome.UNREACHABLE}
+
+
+def explain(state: JobState, max_polls: int | None = None, total_duration: Micros | None = None) -> str:
+    """Key, outcome, the limit that fired, polls, time, what was seen, the last error: at most 600 bytes.
+
+    `max_polls` and `total_duration` are the limits that the job had.
+    """
+    parts = [
+        f"{short(state.key, _KEY)}: {state.outcome or state.phase}",
+        *_why(state, max_polls, total_duration),
+        _effort(state),
+        *_seen(state),
+        *_error(state),
+    ]
+    return short("; ".join(parts), LONGEST)
+
+
+def _why(state: JobState, max_polls: int | None, total_duration: Micros | None) -> Iterator[str]:
+    if state.reason is not None:
+        yield short(state.reason, _PART)
+    elif state.outcome is Outcome.TIMED_OUT and total_duration is not None:
+        yield f"total_duration of {_time(total_duration)} is over"
+    elif state.outcome is Outcome.EXHAUSTED and max_polls is not None:
+        yield f"max_polls={max_polls} are spent"
+    if state.outcome in _UNFINISHED:
+        yield "the remote job may still run"
+    elif state.outcome is Outcome.SUBMIT_UNKNOWN:
+        yield "the remote job may or may not exist"
+
+
+def _effort(state: JobState) -> str:
+    failed = f", {state.failed_polls} of them failed" if state.failed_polls else ""
+    polls = f"{state.polls} poll{'' if state.polls == 1 else 's'}{failed}"
+    return polls if state.finished_at is None else f"{polls} in {_time(state.finished_at - state.created_at)}"
+
+
+def _seen(state: JobState) -> Iterator[str]:
+    if state.outcome in _UNFINISHED and state.seen and state.verdict is not None:
+        yield "the condition never matched: " + _values(state)
+    elif state.seen:
+        yield _values(state)
+    if state.status is not None:
+        yield f"last status {state.status}"
+
+
+def _values(state: JobState) -> str:
+    good = state.polls - state.failed_polls
+    by_path: dict[str, list[Seen]] = {}
+    for one in state.seen:
+        by_path.setdefault(one.path, []).append(one)
+    return short(", ".join(_of_path(path, values, good) for path, values in by_path.items()), 2 * _PART)
+
+
+def _of_path(path: str, values: list[Seen], good: int) -> str:
+    if len(values) == 1 and values[0].times >= good > 1:
+        return f"{path} was {values[0].value} in all {values[0].times} polls"
+    shown = sorted(values, key=lambda one: -one.times)[:_MOST_VALUES]
+    more = " and others" if len(values) > len(shown) else ""
+    return f"{path} was " + ", ".join(f"{one.value} ({one.times}×)" for one in shown) + more
+
+
+def _error(state: JobState) -> Iterator[str]:
+    if state.error is not None and state.error not in (state.reason or ""):
+        yield f"last error: {short(state.error, _PART)}"
+
+
+def _time(spent: Micros) -> str:
+    """The time, without fractions where it is long enough to do without."""
+    exact = spent if spent < 10 * SECOND else spent // SECOND * SECOND
+    return durations.write(span(max(0, exact)))

@@ -1,0 +1,45 @@
+"""The document that conditions and expressions see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.core.observation import Observation
+from tarry.core.texts import as_text, short
+from tarry.words import Json
+
+if TYPE_CHECKING:
+    from tarry.core.spec import JobSpec
+    from tarry.core.state import JobState
+
+_EXCERPT = 160
+
+
+def document(
+    spec: JobSpec, state: JobState, seen: Observation, submit: dict[str, Json] | None = None
+) -> dict[str, Json]:
+    """What a condition judges: the answer, the job's input, the submit's answer.
+
+    `status` is None for a callable and for a call without a response; `polls` counts
+    this poll; `error` is the error's kind.
+    """
+    return {
+        "status": seen.status,
+        "headers": dict(seen.headers),
+        "body": seen.body,
+        "input": spec.input,
+        "submit": submit,
+        "polls": state.polls,
+        "error": None if seen.error is None else str(seen.error.kind),
+    }
+
+
+def answer(seen: Observation) -> dict[str, Json]:
+    """The submit's answer as a document: status, headers, body, url."""
+    return {"status": seen.status, "headers": dict(seen.headers), "body": seen.body, "url": seen.url}
+
+
+def excerpt(seen: Observation) -> str:
+    """An answer in a few words: the status and the beginning of the body."""
+    head = f"HTTP {seen.status}"
+    return head if seen.body is None else short(f"{head}: {as_text(seen.body)}", _EXCERPT)

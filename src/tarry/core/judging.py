@@ -1,0 +1,192 @@
+"""What an answer means: a submit's by its status, a poll's by the spec's condition.
+
+The status of the HTTP response is not the status of the job. A condition
+judges what it is shown; all else is sorted here: unchanged, denied, missing,
+gone, or a failed poll.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tarry.core import hints
+from tarry.core.conditions import InvalidAnswer, Judgement
+from tarry.core.document import excerpt
+from tarry.core.observation import Observation
+from tarry.core.request import Request
+from tarry.core.spec import JobSpec
+from tarry.core.state import JobState
+from tarry.core.texts import short
+from tarry.words import ErrorKind, Json, Verdict
+
+OK, ACCEPTED, NO_CONTENT = 200, 202, 204
+NOT_MODIFIED = 304
+UNAUTHORIZED, FORBIDDEN, NOT_FOUND, REQUEST_TIMEOUT = 401, 403, 404, 408
+CONFLICT, GONE, TOO_MANY, UNAVAILABLE = 409, 410, 429, 503
+_ERROR = 200
+
+
+class Sort(StrEnum):
+    """What kind of answer a poll brought."""
+
+    JUDGED = "judged"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    DENIED = "denied"
+    MISSING = "missing"
+    GONE = "gone"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a poll came to.
+
+    `judgement` is there whenever the condition answered with a verdict; `error`, one
+    line, whenever the poll was no good; `spends` says that it spends the error budget.
+    """
+
+    sort: Sort
+    judgement: Judgement | None = None
+    error: str | None = None
+    spends: bool = False
+
+
+class Submitted(StrEnum):
+    """What a submit came to."""
+
+    ACCEPTED = "accepted"
+    AGAIN = "again"
+    LOST = "lost"
+    REFUSED = "refused"
+
+
+def is_repeatable(spec: JobSpec) -> bool:
+    """Whether a submit whose answer was lost may be sent again."""
+    submit = spec.submit
+    return isinstance(submit, Request) and (submit.idempotent or submit.method == "PUT")
+
+
+def is_request_to_wait(status: int | None) -> bool:
+    """Whether the answer asks for less traffic: its hint is a lower bound."""
+    return status in {TOO_MANY, UNAVAILABLE}
+
+
+def read_submit(spec: JobSpec, state: JobState, seen: Observation) -> Submitted:
+    """What a submit's answer means; `state.submit_tries` counts this one."""
+    if seen.status is not None:
+        return _read_submit_status(spec, state, seen.status)
+    if seen.error is None:
+        return Submitted.ACCEPTED
+    if not seen.error.sent:
+        return Submitted.AGAIN
+    return Submitted.AGAIN if is_repeatable(spec) else Submitted.LOST
+
+
+def _read_submit_status(spec: JobSpec, state: JobState, status: int) -> Submitted:
+    if _is_accepted(spec.submit, status):
+        return Submitted.ACCEPTED
+    if status == TOO_MANY:
+        return Submitted.AGAIN
+    if status == REQUEST_TIMEOUT or status // 100 == 5:  # the family of server errors
+        return Submitted.AGAIN if is_repeatable(spec) else Submitted.LOST
+    if status == CONFLICT and state.submit_tries > 1:
+        return Submitted.ACCEPTED  # an earlier try of ours arrived: its job is the one to poll
+    return Submitted.REFUSED
+
+
+def read_poll(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Finding:
+    """What a poll's answer means; `document` is what the condition is shown of it."""
+    if seen.status == NOT_MODIFIED and not _is_accepted(spec.poll, NOT_MODIFIED):
+        return Finding(Sort.UNCHANGED)
+    if not _is_shown(spec, seen):
+        return _unjudged(spec, seen)
+    if _is_unreadable(spec, seen):
+        return _failed(ErrorKind.BAD_BODY, f"not JSON: {excerpt(seen)}")
+    finding = _judged(spec, document)
+    return finding if _is_plain_answer(spec, seen) or _is_judged(spec, finding) else _unjudged(spec, seen)
+
+
+def _is_judged(spec: JobSpec, finding: Finding) -> bool:
+    """Whether the condition made something of an answer that is not 2xx, or of an error.
+
+    It has not when it raised, gave no verdict or found a value that no set names.
+    Nor has a callable that says "pending": it cannot show that it looked.
+    """
+    judgement = finding.judgement
+    if judgement is None or judgement.verdict is Verdict.UNKNOWN:
+        return False
+    return judgement.verdict is not Verdict.PENDING or spec.until.is_plain
+
+
+def _judged(spec: JobSpec, document: dict[str, Json]) -> Finding:
+    try:
+        judgement = spec.until.judge(document)
+    except InvalidAnswer as answer:
+        return Finding(Sort.INVALID, error=short(str(answer), _ERROR))
+    except Exception as error:  # noqa: BLE001  # whatever a condition raises is this job's failed poll, no more
+        return _failed(ErrorKind.CONDITION, f"{type(error).__name__}: {error}")
+    match judgement.verdict:
+        case Verdict.TRANSIENT:
+            return _failed(ErrorKind.REPORTED, f"the condition calls {judgement.value} transient", judgement)
+        case Verdict.NOT_FOUND:
+            return Finding(Sort.MISSING, judgement, error=f"not found: the condition says so of {judgement.value}")
+        case Verdict.REDIRECT:
+            return Finding(Sort.INVALID, judgement, error="the verdict is redirect, and the spec has no target for it")
+        case _:
+            return Finding(Sort.JUDGED, judgement)
+
+
+def _unjudged(spec: JobSpec, seen: Observation) -> Finding:
+    """The meaning of an answer that the condition does not judge."""
+    if seen.error is not None:
+        return _failed(seen.error.kind, seen.error.detail, spends=seen.error.kind is not ErrorKind.POOL)
+    match seen.status:
+        case 401 | 403:
+            return Finding(Sort.DENIED, error=excerpt(seen))
+        case 404:
+            return Finding(Sort.MISSING, error=excerpt(seen))
+        case 410:
+            return Finding(Sort.GONE, error=excerpt(seen))
+        case 429:
+            return _failed(ErrorKind.HTTP_STATUS, excerpt(seen), spends=False)
+        case 503:
+            return _failed(ErrorKind.HTTP_STATUS, excerpt(seen), spends=hints.read(spec.hints, seen) is None)
+        case status if status is not None and status // 100 == 3:  # the family of redirects
+            return _failed(ErrorKind.REDIRECT, excerpt(seen))
+        case _:
+            return _failed(ErrorKind.HTTP_STATUS, excerpt(seen))
+
+
+def _failed(kind: ErrorKind, detail: str, judgement: Judgement | None = None, *, spends: bool = True) -> Finding:
+    return Finding(Sort.FAILED, judgement, error=short(f"{kind}: {detail}", _ERROR), spends=spends)
+
+
+def _is_shown(spec: JobSpec, seen: Observation) -> bool:
+    if seen.error is not None:
+        return "error" in spec.until.roots
+    return _is_plain_answer(spec, seen) or not spec.until.roots.isdisjoint({"status", "error"})
+
+
+def _is_plain_answer(spec: JobSpec, seen: Observation) -> bool:
+    """A callable's return, a 2xx or an accepted status: an answer that any condition may judge."""
+    if seen.error is not None:
+        return False
+    return seen.status is None or _is_accepted(spec.poll, seen.status)
+
+
+def _is_unreadable(spec: JobSpec, seen: Observation) -> bool:
+    """Whether the condition reads a body that is no JSON.
+
+    An empty body is none where nothing else was to be expected (202, 204), or where
+    the condition reads the status too and so can do without.
+    """
+    roots = spec.until.roots
+    if "body" not in roots or seen.is_json or seen.status is None:
+        return False
+    return not (seen.body is None and (seen.status in {ACCEPTED, NO_CONTENT} or "status" in roots))
+
+
+def _is_accepted(call: object, status: int) -> bool:
+    return call.is_accepted(status) if isinstance(call, Request) else status // 100 == OK // 100
