@@ -1,0 +1,98 @@
+"""Changes of a job as lines: what happened, at which poll, and when the next one is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from tarry.cli.text import count, duration, plain, progress, time_of_day
+from tarry.core.results import Job
+from tarry.ports import Event, StoredEvent
+from tarry.words import Json, moment
+
+_WORDS_OF_SOURCE = {
+    "start": "first poll",
+    "strategy": "strategy",
+    "maximum": "maximum",
+    "hint": "server's hint",
+    "hint_bound": "server's hint, cut to the bound",
+    "floor": "min_interval",
+    "error_backoff": "backoff after a failed poll",
+    "deadline": "brought forward: deadline",
+    "nudge": "nudge",
+}
+
+
+def source(name: str | None) -> str:
+    """What set a wait, in words."""
+    return "nothing" if name is None else _WORDS_OF_SOURCE.get(name, plain(name, 40))
+
+
+def line(stored: StoredEvent, job: Job) -> str:
+    """`18:30:14Z  poll 3   status QUEUED -> RUNNING; next poll in 2s`; `job` is the snapshot after the change."""
+    event = stored.event
+    return (
+        f"{time_of_day(moment(event.at))}  poll {job.polls:<4d} {describe(event.kind, event.data)}{_next(event, job)}"
+    )
+
+
+def describe(kind: str, data: Mapping[str, Json]) -> str:
+    """What an event says; a kind that is not known here is shown by its name."""
+    words = _WORDS.get(kind)
+    return plain(kind.replace("_", " "), 40) if words is None else words(data)
+
+
+def _next(event: Event, job: Job) -> str:
+    if job.next_poll_at is None:
+        return ""
+    wait = job.next_poll_at - moment(event.at)
+    return "; next poll now" if wait <= timedelta() else f"; next poll in {duration(wait)}"
+
+
+def _shown(data: Mapping[str, Json], name: str) -> str:
+    value = data.get(name)
+    return "none" if value is None else plain(value, 60)
+
+
+def _status(data: Mapping[str, Json]) -> str:
+    before, after = data.get("from"), _shown(data, "to")
+    return f"status {after}" if before is None else f"status {_shown(data, 'from')} -> {after}"
+
+
+def _progress(data: Mapping[str, Json]) -> str:
+    value = data.get("progress")
+    return f"progress {progress(value if isinstance(value, str | float | int) else None) or 'none'}"
+
+
+def _wait(data: Mapping[str, Json]) -> str:
+    name = data.get("source")
+    return f"wait set by {source(name if isinstance(name, str) else None)}"
+
+
+def _finished(data: Mapping[str, Json]) -> str:
+    reason = data.get("reason")
+    return _shown(data, "outcome").upper() + ("" if reason is None else f": {plain(reason, 200)}")
+
+
+_WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
+    "created": lambda _: "created",
+    "submit_sent": lambda _: "submit sent",
+    "submitted": lambda _: "submitted",
+    "submit_failed": lambda data: f"submit failed: {_shown(data, 'error')}",
+    "status": _status,
+    "progress": _progress,
+    "blocked": lambda data: f"blocked, waits for a person (status {_shown(data, 'status')})",
+    "unblocked": lambda _: "no longer blocked",
+    "unknown_status": lambda data: f"status {_shown(data, 'value')} is in none of the sets; the wait goes on",
+    "poll_failed": lambda data: f"poll failed: {plain(data.get('error'), 120)}",
+    "recovered": lambda data: f"answers again after {count(_number(data, 'failed_polls'), 'failed poll')}",
+    "wait_changed": _wait,
+    "taken_over": lambda _: "taken over from a worker that stopped",
+    "written_off": lambda _: "a permit of that worker counts as a poll",
+    "finished": _finished,
+}
+
+
+def _number(data: Mapping[str, Json], name: str) -> int:
+    value = data.get(name)
+    return value if isinstance(value, int) else 0

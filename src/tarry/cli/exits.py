@@ -1,0 +1,79 @@
+"""Exit codes: one meaning each, for scripts."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from tarry.errors import (
+    JobError,
+    JobNotFound,
+    KeyConflict,
+    SpecError,
+    StoreError,
+    WaitTimeout,
+)
+from tarry.words import Outcome
+
+
+class UsageError(ValueError):
+    """The command line cannot be carried out as written; the text says what to write instead."""
+
+
+class DatabaseError(ValueError):
+    """The database named on the command line cannot be used."""
+
+
+class Exit(IntEnum):
+    """What the shell sees."""
+
+    OK = 0
+    """The job succeeded, partly succeeded or was skipped; or there was nothing to wait for."""
+    FAILED = 1
+    """The service says that the job failed or expired; a demo whose claims did not hold."""
+    USAGE = 2
+    """The command line or the spec is wrong; nothing was sent."""
+    TIMED_OUT = 3
+    """A limit or the caller's patience ran out."""
+    TROUBLE = 4
+    """Unreachable, lost, a submit of unknown fate, or trouble with the database."""
+    CANCELLED = 5
+    """The job was cancelled."""
+    INTERRUPTED = 130
+    """SIGINT or SIGTERM; the job lives on."""
+    BROKEN_PIPE = 141
+    """The reader of the output went away (128 + SIGPIPE); the job lives on."""
+
+
+_BY_OUTCOME = {
+    Outcome.SUCCEEDED: Exit.OK,
+    Outcome.PARTIAL: Exit.OK,
+    Outcome.SKIPPED: Exit.OK,
+    Outcome.FAILED: Exit.FAILED,
+    Outcome.EXPIRED: Exit.FAILED,
+    Outcome.INVALID: Exit.USAGE,
+    Outcome.TIMED_OUT: Exit.TIMED_OUT,
+    Outcome.EXHAUSTED: Exit.TIMED_OUT,
+    Outcome.UNREACHABLE: Exit.TROUBLE,
+    Outcome.LOST: Exit.TROUBLE,
+    Outcome.SUBMIT_UNKNOWN: Exit.TROUBLE,
+    Outcome.CANCELLED: Exit.CANCELLED,
+}
+
+EXPECTED = (UsageError, DatabaseError, SpecError, JobError, WaitTimeout, StoreError)
+"""Errors that have an exit code; anything else is a fault of ours and may show its traceback."""
+
+
+def code_of(found: Outcome | BaseException) -> Exit:
+    """The exit code of an outcome, or of an error in `EXPECTED`."""
+    match found:
+        case Outcome():
+            return _BY_OUTCOME[found]
+        case JobError():
+            return _BY_OUTCOME[found.outcome]
+        case WaitTimeout():
+            return Exit.TIMED_OUT
+        # A key that is not there, or is another job's, is a slip of the person who typed it.
+        case UsageError() | SpecError() | KeyConflict() | JobNotFound():
+            return Exit.USAGE
+        case _:
+            return Exit.TROUBLE

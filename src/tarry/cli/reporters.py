@@ -1,0 +1,89 @@
+"""How a wait is reported while it lasts: a live line, lines, or not at all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from tarry.cli.changes import line
+from tarry.cli.world import complain, is_terminal, say
+from tarry.ports import Clock
+from tarry.words import MILLISECOND, moment
+
+if TYPE_CHECKING:
+    from tarry.api import Poller
+
+Cursor = tuple[int, int]
+
+REDRAW_EVERY = 100 * MILLISECOND
+READ_EVERY = 10
+"""Redraws between two looks at the stored job, while no poll is due."""
+
+
+class Reporter(Protocol):
+    """Reports one job until it is over."""
+
+    async def follow(self, poller: Poller, key: str, after: Cursor) -> None:
+        """Report what happens past the cursor."""
+        ...
+
+
+class Silence:
+    """Reports nothing (`--quiet`)."""
+
+    async def follow(self, poller: Poller, key: str, after: Cursor) -> None:
+        """Nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """One line a change."""
+
+    write: Callable[[str], None]
+
+    async def follow(self, poller: Poller, key: str, after: Cursor) -> None:
+        """Print each change as it is committed, by this process or another."""
+        async for stored in poller.watch(key, after):
+            self.write(line(stored, await poller.get(key)))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """A live line on a terminal."""
+
+    stream: TextIO
+    clock: Clock
+
+    async def follow(self, poller: Poller, key: str, after: Cursor) -> None:  # noqa: ARG002  # it shows what is, not what was
+        """Redraw ten times a second; the last frame stays."""
+        from tarry.cli.live import LiveLine
+
+        job, turn = await poller.get(key), 0
+        with LiveLine(self.stream) as live:
+            while job.outcome is None:
+                live.draw(job, moment(self.clock.now()))
+                await self.clock.sleep(REDRAW_EVERY)
+                turn += 1
+                overdue = job.next_poll_at is None or job.next_poll_at <= moment(self.clock.now())
+                if overdue or turn % READ_EVERY == 0:
+                    job = await poller.get(key)
+            live.draw(job, moment(self.clock.now()))
+
+
+def reporter(clock: Clock, *, quiet: bool, to_stderr: bool) -> Reporter:
+    """The one for these streams."""
+    if quiet:
+        return Silence()
+    stream = sys.stderr if to_stderr else sys.stdout
+    if is_terminal(stream) and not _is_dumb(stream):
+        return LiveReport(stream, clock)
+    return Lines(complain if to_stderr else say)
+
+
+def _is_dumb(stream: TextIO) -> bool:
+    """Whether this terminal cannot redraw a line."""
+    from rich.console import Console
+
+    return Console(file=stream).is_dumb_terminal

@@ -1,0 +1,91 @@
+"""Texts of the command line: escaped, short, the same everywhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tarry.cli import text
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("RUNNING", "RUNNING"),
+        ("läuft 実行中", "läuft 実行中"),
+        ("a\nCRITICAL fake", r"a\nCRITICAL fake"),
+        ("a\r\nb", r"a\r\nb"),
+        ("\x1b[2Jgone", r"\x1b[2Jgone"),
+        ("\x9b31m", r"\x9b31m"),
+        ("\u202egnp.exe", r"\u202egnp.exe"),
+        ("one\u2028two\u2029", r"one\u2028two\u2029"),
+        ("\ud800", r"\ud800"),
+        ("\x00\x07", r"\x00\x07"),
+        ("\u200bhidden", r"\u200bhidden"),
+        ("\U000e0041", r"\U000e0041"),
+        (17, "17"),
+        (None, "None"),
+    ],
+)
+def test_what_could_move_a_cursor_or_forge_a_line_is_escaped(given: object, shown: str) -> None:
+    """Letters stay as they are; controls, marks and separators are shown as in a Python literal."""
+    assert text.plain(given) == shown
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [(10, "abcdefghij"), (9, "abcdefgh…"), (1, "…"), (0, "…"), (None, "abcdefghij")]
+)
+def test_a_text_is_cut_with_an_ellipsis(width: int | None, shown: str) -> None:
+    """A text that fits stays whole; any width is safe."""
+    assert text.plain("abcdefghij", width) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (0.04, "0s"),
+        (0.44, "0.4s"),
+        (2, "2s"),
+        (59.94, "59.9s"),
+        (59.96, "1m 00s"),
+        (65, "1m 05s"),
+        (3599.6, "1h 00m"),
+        (7385, "2h 03m"),
+        (86_400, "1d 00h"),
+        (100 * 86_400 + 7200, "100d 02h"),
+    ],
+)
+def test_a_duration_has_the_two_units_that_matter(seconds: float, shown: str) -> None:
+    """Rounding never gives 60 seconds or 60 minutes."""
+    assert text.duration(timedelta(seconds=seconds)) == shown
+
+
+def test_times_are_told_in_utc() -> None:
+    """Lines of two machines can be compared."""
+    at = datetime(2026, 3, 1, 18, 30, 12, 900_000, UTC)
+    assert text.time_of_day(at) == "18:30:12Z"
+    assert text.date_and_time(at) == "2026-03-01 18:30:12Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, ""), (0.4, "40 %"), (0, "0 %"), (1.0, "100 %"), ("step 2\n", r"step 2\n")]
+)
+def test_progress_is_a_percentage_or_words(value: float | str | None, shown: str) -> None:
+    """Words of a server are escaped."""
+    assert text.progress(value) == shown
+
+
+def test_json_is_ascii_for_programs_and_readable_for_people() -> None:
+    """Neither form lets a control character through."""
+    value = {"name": "é\x1b", "at": datetime(2026, 1, 1, tzinfo=UTC)}
+    assert text.as_json(value) == r'{"name": "\u00e9\u001b", "at": "2026-01-01 00:00:00+00:00"}'
+    assert text.readable_json(value) == r'{"name": "é\u001b", "at": "2026-01-01 00:00:00+00:00"}'
+    assert text.readable_json("\u202e") == r'"\u202e"'
+
+
+def test_nouns_agree_with_their_number() -> None:
+    """One poll, two polls."""
+    assert [text.count(number, "poll") for number in (0, 1, 2)] == ["0 polls", "1 poll", "2 polls"]
