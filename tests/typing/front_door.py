@@ -42,7 +42,7 @@ Linear("1s", "2s", maximum=timedelta(minutes=1))
 Exponential("5s", factor=1.5, maximum="1m", jitter="half")
 
 # Conditions combine with each other and with callables.
-both = until & Status(200)
+both = until & Status(succeeded="2xx")
 either = until | (lambda document: document["body"] == "done")
 neither = ~until
 
@@ -74,7 +74,7 @@ JobSpec(poll=check_export_later, args={"dataset": "orders"}, until=neither)
 
 # What cannot work is said before it runs.
 JobSpec(poll=poll)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # a spec without a condition
-Limits("1s")  # type: ignore[misc]  # pyright: ignore[reportCallIssue]  # which limit? by name only
+Limits("1s")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # which limit? by name only
 Limits(max_poll=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # no such name
 Fixed("1s", jitter="some")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # none, half or full
 Match("body.state", unknown="maybe")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # pending, failed
