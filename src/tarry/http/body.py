@@ -1,0 +1,181 @@
+"""From the bytes of a response to its body, every step bounded."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tarry.core.observation import CallError
+from tarry.core.request import MAX_DEPTH
+from tarry.words import ErrorKind, Json
+
+MAX_TEXT = 16_384
+"""Characters kept of a body that is not JSON."""
+
+_MAX_LABEL = 1_000
+_GZIP = 16 + zlib.MAX_WBITS
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_LATIN_1 = {"latin-1", "latin1", "iso-8859-1", "iso8859-1"}
+# Possessive, and a text that never ends is matched up to the end: linear on any input.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_NO_BRACKET = re.compile(r"[^\[\]{}]+")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class BodyError(Exception):
+    """The body cannot be used; `kind` and `detail` are those of the observation's error."""
+
+    def __init__(self, kind: ErrorKind, detail: str) -> None:
+        super().__init__(kind, detail)
+        self.kind = kind
+        self.detail = detail
+
+    def as_error(self) -> CallError:
+        """The error of a call whose request was sent."""
+        return CallError(self.kind, self.detail)
+
+
+class Decoder:
+    """Collects a raw body, unpacking gzip, and stops as soon as it passes `limit` bytes.
+
+    At most one content coding, gzip: more of them is how a few bytes grow into gigabytes.
+    """
+
+    def __init__(self, content_encoding: str, limit: int) -> None:
+        codings = [coding.strip().lower() for coding in content_encoding.split(",")]
+        codings = [coding for coding in codings if coding not in {"", "identity"}]
+        if len(codings) > 1:
+            raise BodyError(ErrorKind.BAD_BODY, "the body is packed more than once")
+        if codings and codings[0] not in {"gzip", "x-gzip"}:
+            raise BodyError(ErrorKind.BAD_BODY, "the body is packed in a way that was not asked for; only gzip is")
+        self._is_packed = bool(codings)
+        self._unpacker = zlib.decompressobj(_GZIP)
+        self._limit = limit
+        self._raw = 0
+        self._body = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes off the wire; `BodyError` when they are too many or not gzip."""
+        self._raw += len(chunk)
+        # Packed bytes are bounded as well: members that unpack to nothing would go on for ever.
+        self._bound(self._raw)
+        if self._is_packed:
+            self._unpack(chunk)
+        else:
+            self._body += chunk
+
+    def finish(self) -> bytes:
+        """The whole body; `BodyError` when packed data ends early."""
+        if self._is_packed and self._raw and not self._unpacker.eof:
+            raise BodyError(ErrorKind.BAD_BODY, "the gzip body ends early")
+        return bytes(self._body)
+
+    def _unpack(self, chunk: bytes) -> None:
+        while chunk:
+            if self._unpacker.eof:
+                self._unpacker = zlib.decompressobj(_GZIP)
+            try:
+                self._body += self._unpacker.decompress(chunk, self._limit + 1 - len(self._body))
+            except zlib.error:
+                raise BodyError(ErrorKind.BAD_BODY, "the body is labelled gzip and is not") from None
+            self._bound(len(self._body))
+            chunk = self._unpacker.unconsumed_tail or self._unpacker.unused_data
+
+    def _bound(self, size: int) -> None:
+        if size > self._limit:
+            raise BodyError(ErrorKind.TOO_LARGE, f"the body is larger than {self._limit} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body as an observation holds it: the JSON value, text when it is none, None when it is empty."""
+
+    value: Json
+    is_json: bool
+
+
+EMPTY = Body(None, is_json=False)
+
+
+def parse(data: bytes, content_type: str = "", redact: Callable[[str], str] = str) -> Body:
+    """The body, judged by its content: the label says JSON too often, and too seldom.
+
+    JSON may have a byte order mark and be UTF-8, UTF-16 or Latin-1. Of members with
+    one name the last counts, lone surrogates become U+FFFD. What is
+    nested deeper than 64, holds NaN or an infinity (1e999 too) or a number of over 4,300
+    digits is kept as text, cut to 16,384 characters. `redact` takes secrets out of the text before it is read.
+    """
+    text = redact(decode(data, content_type))
+    if not text.strip():
+        return EMPTY
+    try:
+        return Body(_json(text), is_json=True)
+    except (ValueError, RecursionError):
+        return Body(text[:MAX_TEXT], is_json=False)
+
+
+def decode(data: bytes, content_type: str = "") -> str:
+    """The bytes as text, with U+FFFD for what cannot be read; never a codec that the server picks freely."""
+    sniffed = json.detect_encoding(data)
+    if sniffed == "utf-8-sig" or sniffed.startswith("utf-16"):
+        return data.decode(sniffed, "replace")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(_charset(content_type), "replace")
+
+
+def _charset(content_type: str) -> str:
+    found = _CHARSET.search(content_type[:_MAX_LABEL])
+    return "latin-1" if found and found[1].lower() in _LATIN_1 else "utf-8"
+
+
+def _json(text: str) -> Json:
+    if _is_too_deep(text):
+        raise ValueError("nested too deep")
+    value: Json = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    return _whole(value) if _ESCAPED_SURROGATE.search(text) else value
+
+
+def _is_too_deep(text: str) -> bool:
+    """Whether brackets nest deeper than 64, or do not match: told without parsing.
+
+    Each round takes away the innermost pairs, so what is left after 64 rounds was deeper.
+    """
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = brackets.replace("[]", "").replace("{}", "")
+    return bool(brackets)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number out of range")
+    return number
+
+
+def _whole(value: Any) -> Json:
+    """The value without half characters, which no store and no URL can hold."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {_SURROGATE.sub("\ufffd", name): _whole(item) for name, item in value.items()}
+    plain: Json = value
+    return plain
