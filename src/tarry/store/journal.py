@@ -1,0 +1,41 @@
+"""A job's stored events: numbered by the job's own row, and only the newest kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from tarry.ports import Event, StoredEvent
+from tarry.store.rows import event_rows, stored_event
+from tarry.store.statements import Statements
+
+KEEP_EVENTS = 200
+"""How many events of a job are kept."""
+
+
+def append(connection: Connection, sql: Statements, job: int, events: Sequence[Event]) -> None:
+    """Store events that the job's row has just counted in its `event_seq`, in the same transaction."""
+    if not events:
+        return
+    run, last = connection.execute(sql.cursor, {"p_id": job}).one()
+    connection.execute(sql.add_event, event_rows(job, run, last - len(events) + 1, events))
+    if last > KEEP_EVENTS:
+        connection.execute(sql.trim, {"p_job": job, "p_seq": last - KEEP_EVENTS})
+
+
+def read_after(
+    connection: Connection, sql: Statements, job: int, key: str, after: tuple[int, int], limit: int
+) -> list[StoredEvent]:
+    """At most `limit` events past the cursor, a gap event first when some were dropped before they were read."""
+    run, seq = after
+    params = {"p_job": job, "p_run": run, "p_seq": seq, "p_limit": limit}
+    found = [stored_event(key, row) for row in connection.execute(sql.after, params).mappings()]
+    if found and found[0].seq > seq + 1:
+        found.insert(0, _gap(found[0], found[0].seq - seq - 1))
+    return found[:limit]
+
+
+def _gap(oldest: StoredEvent, missed: int) -> StoredEvent:
+    event = Event("gap", oldest.event.at, {"missed": missed})
+    return StoredEvent(oldest.key, oldest.run, oldest.seq - 1, event)

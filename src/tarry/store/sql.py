@@ -1,0 +1,278 @@
+"""`SqlStore`: the store on an SQL database.
+
+Each method is one transaction and may be run again after its answer was lost: a
+write that finds its row one step on, under its own nonce, knows that it was
+the one, and says so instead of writing twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, RowMapping, Update
+
+from tarry.errors import CheckpointError, StoreError
+from tarry.ports import Checkpoint, Event, Glance, Grip, JobRow, Listing, NewJob, StoredEvent
+from tarry.store.faults import Unstorable, translated
+from tarry.store.journal import append, read_after
+from tarry.store.migrations import migrate
+from tarry.store.rows import check_key, clean, cleaned, fits, job_row, new_job, spec_hash
+from tarry.store.sqlite import Database, SqliteFile, sqlite_path
+from tarry.store.statements import Statements, grip_params
+from tarry.store.tables import Tables
+from tarry.store.workers import Workers
+from tarry.words import Instant, Micros, Outcome, Phase
+
+log = logging.getLogger("tarry.store")
+
+# A statement takes a bounded number of parameters.
+_CHUNK = 500
+
+
+class SqlStore:
+    """Keeps jobs in the database of a URL (`sqlite:///tarry.db`) or of an engine with one.
+
+    `prefix` names the tables: 1 to 31 of a-z, 0-9 and _, not starting with a
+    digit. Nothing is touched before `open`. Raises `StoreError` for a URL without a store behind it.
+    """
+
+    def __init__(self, store: str | URL | Engine | Database, *, prefix: str = "tarry_") -> None:
+        self.tables = Tables(prefix)
+        self._database = _database(store) if isinstance(store, str | URL | Engine) else store
+        self._sql = Statements(self.tables)
+        self._workers = Workers(self._database, self.tables, self._sql)
+        self.blocking = self._database.blocking
+
+    def open(self, now: Instant) -> None:  # noqa: ARG002 - for databases with a clock of their own to compare with
+        """Create or migrate the tables; `StoreError` for a newer schema, or what is no database."""
+        self._database.open()
+        with self._database.write() as connection:
+            migrate(connection, self.tables)
+
+    def close(self) -> None:
+        """Give back connections and the locks of workers that were not retired."""
+        self._database.close()
+
+    def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
+        """A worker with a lease until now + ttl; its id."""
+        return self._workers.register(uuid, now, ttl)
+
+    def renew(self, worker: int, now: Instant, ttl: Micros) -> bool:
+        """Prolong the lease until now + ttl; False when the worker was declared dead."""
+        return self._workers.renew(worker, now, ttl)
+
+    def retire(self, worker: int, now: Instant) -> None:
+        """Mark the worker released; a permit it still has is counted as a poll."""
+        self._workers.retire(worker, now)
+
+    def bury(self, worker: int, now: Instant) -> int:
+        """Declare dead those whose lease or process ended, and free their jobs; how many jobs."""
+        return self._workers.bury(worker, now)
+
+    def claim(self, worker: int, nonce: str, now: Instant, jobs: Sequence[int]) -> list[JobRow]:  # noqa: ARG002 - as `open`
+        """Take those that are free; a job whose row is damaged is left alone."""
+        with self._database.write() as connection:
+            if not self._workers.is_alive(connection, worker):
+                return []
+            return [row for ids in _chunks(jobs) for row in self._claim(connection, worker, nonce, ids)]
+
+    def reserve(self, grips: Sequence[Grip]) -> list[bool]:
+        """Permit one poll each, in one transaction."""
+        with self._database.write() as connection:
+            return [self._swap(connection, self._sql.reserve, grip, reserved=1, left=0) for grip in grips]
+
+    def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
+        """Commit all in one transaction; one that cannot be stored hurts only itself."""
+        try:
+            with self._database.write() as connection:
+                return [self._checkpoint(connection, write) for write in writes]
+        except Unstorable:
+            with self._database.write() as connection:
+                return [self._checkpoint_apart(connection, write) for write in writes]
+
+    def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
+        """Give up held jobs, their permits unused, in one transaction."""
+        with self._database.write() as connection:
+            return [
+                self._swap(connection, self._sql.release, grip, {"p_now": now}, reserved=0, left=1) for grip in grips
+            ]
+
+    def add(self, job: NewJob) -> tuple[JobRow, bool]:
+        """Create the job or find it; `SpecError` for a key that cannot be stored as it is."""
+        check_key(job.namespace, job.key)
+        name = {"p_namespace": job.namespace, "p_key": job.key}
+        with self._database.write() as connection:
+            found = connection.execute(self._sql.find, name).mappings().one_or_none()
+            if found is None:
+                self._add(connection, job)
+                found = connection.execute(self._sql.find, name).mappings().one()
+        row = job_row(found)
+        return row, row.token == job.token
+
+    def cancel(self, job: int, step: int, state: str, now: Instant, events: Sequence[Event]) -> bool:
+        """End the job as cancelled if it is still at `step`; an unsettled permit counts as a poll."""
+        params = {
+            "p_id": job,
+            "p_step": step,
+            "p_state": clean(state),
+            "p_phase": Phase.DONE.value,
+            "p_outcome": Outcome.CANCELLED.value,
+            "p_finished_at": now,
+            "p_events": len(events),
+        }
+        with self._database.write() as connection:
+            if connection.execute(self._sql.cancel, params).rowcount == 1:
+                append(connection, self._sql, job, events)
+                return True
+            return connection.execute(self._sql.cancelled, params).first() is not None
+
+    def find(self, namespace: str, key: str) -> JobRow | None:
+        """The job with this key; `CheckpointError` when its row is damaged."""
+        if not (fits(namespace) and fits(key)):
+            return None
+        with self._database.read() as connection:
+            params = {"p_namespace": namespace, "p_key": key}
+            found = connection.execute(self._sql.find, params).mappings().one_or_none()
+        return None if found is None else job_row(found)
+
+    def rows(self, jobs: Sequence[int]) -> list[JobRow]:
+        """The jobs with these ids, by id; those that are gone or damaged are left out."""
+        with self._database.read() as connection:
+            return [
+                row
+                for ids in _chunks(jobs)
+                for row in _sound(connection.execute(self._sql.by_id, {"p_ids": ids}).mappings().all())
+            ]
+
+    def glance(self, jobs: Sequence[int]) -> list[Glance]:
+        """What waiters need of these jobs, by id."""
+        with self._database.read() as connection:
+            return [
+                Glance(row.id, row.owner, row.wake, row.cmd, row.step, row.outcome and Outcome(row.outcome))
+                for ids in _chunks(jobs)
+                for row in connection.execute(self._sql.glance, {"p_ids": ids}).all()
+            ]
+
+    def listing(self, page: Listing) -> list[JobRow]:
+        """One page by id; damaged jobs are left out."""
+        if not (fits(page.namespace) and fits(page.prefix)):
+            return []
+        with self._database.read() as connection:
+            return list(_sound(connection.execute(self._sql.listing(page)).mappings().all()))
+
+    def events(self, namespace: str, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
+        """At most `limit` events past the cursor; none for an unknown key."""
+        if not (fits(namespace) and fits(key)):
+            return []
+        with self._database.read() as connection:
+            job = connection.scalar(self._sql.named, {"p_namespace": namespace, "p_key": key})
+            return [] if job is None else read_after(connection, self._sql, job, key, after, limit)
+
+    def _add(self, connection: Connection, job: NewJob) -> None:
+        self._add_spec(connection, job.spec)
+        added = connection.execute(self._sql.add_job, new_job(job)).inserted_primary_key
+        append(connection, self._sql, int(added[0]) if added else 0, job.events)
+
+    def _add_spec(self, connection: Connection, spec: str) -> None:
+        connection.execute(self._sql.add_spec, {"p_hash": spec_hash(spec), "p_json": clean(spec)})
+
+    def _claim(self, connection: Connection, worker: int, nonce: str, ids: list[int]) -> Iterator[JobRow]:
+        mine = {"p_owner": worker, "p_nonce": nonce}
+        for row in _sound(connection.execute(self._sql.free, {"p_ids": ids}).mappings().all()):
+            connection.execute(self._sql.claim, {"p_id": row.id, **mine})
+        # Also finds those that an earlier try of this very call took.
+        return _sound(connection.execute(self._sql.by_nonce, {"p_ids": ids, **mine}).mappings().all())
+
+    def _swap(
+        self,
+        connection: Connection,
+        statement: Update,
+        grip: Grip,
+        values: dict[str, Any] | None = None,
+        *,
+        reserved: int,
+        left: int,
+    ) -> bool:
+        """Write if the grip holds; True also when this write is what ended the grip."""
+        params = grip_params(grip)
+        if connection.execute(statement, {**params, **(values or {})}).rowcount == 1:
+            return True
+        return self._was_applied(connection, grip, reserved=reserved, left=left)
+
+    def _was_applied(self, connection: Connection, grip: Grip, *, reserved: int, left: int) -> bool:
+        params = {**grip_params(grip), "p_reserved": reserved, "p_left": left}
+        return connection.execute(self._sql.applied, params).first() is not None
+
+    def _checkpoint(self, connection: Connection, write: Checkpoint) -> bool:
+        _check(write)
+        if connection.execute(self._sql.checkpoint, _columns(write)).rowcount != 1:
+            return self._was_applied(connection, write.grip, reserved=write.reserved, left=_left(write))
+        if write.spec is not None:
+            self._add_spec(connection, write.spec)
+        append(connection, self._sql, write.grip.job, write.events)
+        return True
+
+    def _checkpoint_apart(self, connection: Connection, write: Checkpoint) -> bool:
+        try:
+            with translated(), connection.begin_nested():
+                return self._checkpoint(connection, write)
+        except Unstorable as error:
+            log.error("job id %d: a checkpoint was not written: %s", write.grip.job, error)  # noqa: TRY400 - no trace: it is one value
+            return False
+
+
+def _database(store: str | URL | Engine) -> Database:
+    path = sqlite_path(store)
+    if path is None:
+        raise StoreError("a database in memory is lost with its connection: use MemoryStore(), or name a file")
+    return SqliteFile(path)
+
+
+def _check(write: Checkpoint) -> None:
+    """Refuse a write that would break a promise: a permit past the limit or after the end, a job never due again."""
+    over = write.outcome is not None
+    spent = write.max_polls is not None and write.polls >= write.max_polls
+    if write.reserved not in {0, 1} or (write.reserved and (over or write.release or spent)):
+        raise Unstorable("a checkpoint permits a poll that must not be made")
+    if write.due is None and not over:
+        raise Unstorable("a checkpoint of a job that goes on names no due time")
+
+
+def _left(write: Checkpoint) -> int:
+    """1 when the write gives up a job that goes on."""
+    return int(write.release and write.outcome is None)
+
+
+def _columns(write: Checkpoint) -> dict[str, Any]:
+    over = write.outcome is not None
+    texts = ("state", "last", "submit", "output", "timeline")
+    plain = ("polls", "polled_at", "deadline", "floor", "reserved", "finished_at")
+    return {
+        **grip_params(write.grip),
+        **{f"p_{name}": cleaned(getattr(write, name)) for name in texts},
+        **{f"p_{name}": getattr(write, name) for name in plain},
+        "p_phase": write.phase.value,
+        "p_outcome": write.outcome and write.outcome.value,
+        "p_due": None if over else write.due,
+        # A limit lowered below what is spent becomes what is spent.
+        "p_max_polls": None if write.max_polls is None else max(write.max_polls, write.polls),
+        "p_spec": None if write.spec is None else spec_hash(write.spec),
+        "p_left": _left(write),
+        "p_events": len(write.events),
+    }
+
+
+def _sound(found: Iterable[RowMapping]) -> Iterator[JobRow]:
+    """The rows that can be read; one that cannot must not disturb the others."""
+    for columns in found:
+        try:
+            yield job_row(columns)
+        except CheckpointError as error:
+            log.error("%s", error)  # noqa: TRY400 - the message is the whole of it
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[list[int]]:
+    for start in range(0, len(ids), _CHUNK):
+        yield list(ids[start : start + _CHUNK])

@@ -1,0 +1,262 @@
+"""SQLite as a database for jobs: transactions that are ones, and commits that are on disk.
+
+Left alone, the driver begins no transaction before a SELECT, and begins one
+that cannot wait for a lock it needs later. So the driver is told to begin none, and
+writes are an explicit BEGIN IMMEDIATE on the one write connection of the store. Reads
+have connections of their own that cannot write.
+
+`synchronous=FULL` makes a commit mean "on disk". The write-ahead log is used
+where the SQLite library is free of the WAL-reset race, which can corrupt a database;
+elsewhere the rollback journal is. Both settings are read back on every connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import finalize
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from tarry.errors import StoreError, StoreUnavailable
+from tarry.store.faults import translated
+from tarry.store.files import Identity, check_same, create_private, network_kind
+from tarry.store.locks import Locks, NoLocks, locks_beside
+
+log = logging.getLogger("tarry.store")
+
+_BUSY_SECONDS = 10
+_POOL_SECONDS = 30
+_READERS = 4
+_EXAMPLE = "such as 'sqlite:///tarry.db'"
+
+
+class Database(Protocol):
+    """Transactions, and locks that tell who is alive."""
+
+    blocking: bool
+    locks: Locks
+
+    def open(self) -> None:
+        """Connect; again is fine."""
+        ...
+
+    def close(self) -> None:
+        """Give back connections and locks."""
+        ...
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """One transaction that holds the write lock from its begin to its commit."""
+        ...
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """One transaction that sees one state of the database and cannot write."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What `open` found and made, in which process."""
+
+    pid: int
+    identity: Identity | None
+    writer: Engine
+    reader: Engine
+
+
+class SqliteFile:
+    """One SQLite file, used by this process only through this object."""
+
+    blocking = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.locks: Locks = locks_beside(self.path)
+        self._opened: _Opened | None = None
+
+    def open(self) -> None:
+        """Make the file where there is none, connect, and check the settings that durability rests on."""
+        if self._opened is not None:
+            return
+        with translated():
+            create_private(self.path)
+            mode = journal_mode(sqlite3.sqlite_version_info, network=self._network())
+            opened = _Opened(
+                os.getpid(),
+                Identity.of(self.path),
+                self._engine(1, "BEGIN IMMEDIATE", partial(_prepare_writer, mode)),
+                self._engine(_READERS, "BEGIN", _prepare_reader),
+            )
+            opened.writer.connect().close()
+        self._opened = opened
+
+    def close(self) -> None:
+        """Give back connections and locks. In a forked child nothing is touched: they are its parent's."""
+        opened, self._opened = self._opened, None
+        if opened is not None and opened.pid == os.getpid():
+            self.locks.close()
+            opened.writer.dispose()
+            opened.reader.dispose()
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """BEGIN IMMEDIATE … COMMIT, on the store's one write connection."""
+        with translated(), self._sound().writer.begin() as connection:
+            yield connection
+            self._sound()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """BEGIN … COMMIT, on a connection that cannot write."""
+        with translated(), self._sound().reader.begin() as connection:
+            yield connection
+
+    def _sound(self) -> _Opened:
+        """What was opened, as long as it may be used."""
+        opened = self._opened
+        if opened is None:
+            raise StoreError("the store is not open")
+        if opened.pid != os.getpid():
+            raise StoreError("the store was opened before this process was forked: open a store of its own in each")
+        check_same(self.path, opened.identity)
+        return opened
+
+    def _engine(self, size: int, begin: str, prepare: Callable[[sqlite3.Connection], None]) -> Engine:
+        engine = create_engine(
+            URL.create("sqlite", database=str(self.path)),
+            poolclass=QueuePool,
+            pool_size=size,
+            max_overflow=0,
+            pool_timeout=_POOL_SECONDS,
+            hide_parameters=True,
+            connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
+        )
+        return _begun_by(engine, begin, prepare)
+
+    def _network(self) -> bool:
+        kind = network_kind(self.path)
+        if kind is not None:
+            log.warning(
+                "%s is on a network file system (%s): locks there may not hold; use a local disk", self.path, kind
+            )
+        return kind is not None
+
+
+class SqliteMemory:
+    """A private database in memory, on one connection; it lasts as long as this object."""
+
+    blocking = False
+
+    def __init__(self) -> None:
+        self.locks: Locks = NoLocks()
+        self._alone = threading.RLock()
+        engine = create_engine(
+            "sqlite://",
+            poolclass=StaticPool,
+            hide_parameters=True,
+            connect_args={"check_same_thread": False, "isolation_level": None},
+        )
+        self._engine = _begun_by(engine, "BEGIN IMMEDIATE", _prepare_nothing)
+        finalize(self, engine.dispose)
+
+    def open(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do: closing the connection would be forgetting the jobs."""
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction at a time."""
+        with translated(), self._alone, self._engine.begin() as connection:
+            yield connection
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """As `write`: there is one connection."""
+        return self.write()
+
+
+def sqlite_path(store: str | URL | Engine) -> Path | None:
+    """The file that a URL or an engine names; None for a database in memory.
+
+    Of an engine only its URL is used: how transactions begin is not for an
+    engine that others share. Raises `StoreError` for what is not SQLite.
+    """
+    url = store.url if isinstance(store, Engine) else _url(store)
+    if url.get_backend_name() != "sqlite":
+        raise StoreError(f"no store for {url.get_backend_name()!r} databases: name an SQLite file, {_EXAMPLE}")
+    if "+" in url.drivername and url.get_driver_name() != "pysqlite":
+        raise StoreError(f"no store for the driver {url.drivername!r}: write a plain 'sqlite:///…'")
+    if url.database in {None, "", ":memory:"}:
+        return None
+    name = str(url.database)
+    if url.query or name.startswith("file:") or "\x00" in name:
+        raise StoreError(f"the database URL holds more than a path: write a plain one, {_EXAMPLE}")
+    return Path(name)
+
+
+def journal_mode(library: tuple[int, ...], *, network: bool) -> str:
+    """`wal` where it is safe: no WAL-reset race in the library (version triple), no network in between."""
+    fixed = library >= (3, 51, 3) or (3, 50, 7) <= library < (3, 51) or (3, 44, 6) <= library < (3, 45)
+    return "wal" if fixed and not network else "truncate"
+
+
+def _url(text: str | URL) -> URL:
+    try:
+        return make_url(text)
+    except (ArgumentError, ValueError):
+        # The text may hold a password: it is not repeated.
+        raise StoreError(f"this is no database URL: write one {_EXAMPLE}") from None
+
+
+def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection], None]) -> Engine:
+    def connected(connection: Any, _record: Any) -> None:
+        prepare(connection)
+
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _prepare_writer(mode: str, connection: sqlite3.Connection) -> None:
+    found = _pragma(connection, f"journal_mode={mode}")
+    if found == "wal" and mode != "wal":
+        raise StoreUnavailable(
+            "another process keeps the database in WAL mode, which is unsafe with this SQLite library"
+        )
+    _prepare_durable(connection)
+
+
+def _prepare_reader(connection: sqlite3.Connection) -> None:
+    _prepare_durable(connection)
+    _pragma(connection, "query_only=ON")
+
+
+def _prepare_durable(connection: sqlite3.Connection) -> None:
+    # macOS acknowledges a sync before it happened unless asked this way; elsewhere it changes nothing.
+    _pragma(connection, "fullfsync=ON")
+    _pragma(connection, "synchronous=FULL")
+    if _pragma(connection, "synchronous") != 2:
+        raise StoreError("SQLite does not take synchronous=FULL: a commit would not mean that it is on disk")
+
+
+def _prepare_nothing(_connection: sqlite3.Connection) -> None:
+    """A database in memory has no durability to set."""
+
+
+def _pragma(connection: sqlite3.Connection, text: str) -> Any:
+    row = connection.execute(f"PRAGMA {text}").fetchone()
+    return None if row is None else row[0]

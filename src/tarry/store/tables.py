@@ -1,0 +1,143 @@
+"""The tables: what a job, its events, its spec and a worker look like in SQL.
+
+Instants and spans are BIGINT microseconds, never a DATETIME: those lose zones,
+fractions or both, each database in its own way. Texts are TEXT, JSON too, so that
+a database neither reorders nor refuses what was written.
+
+Keys are TEXT as well and are compared by bytes: that is SQLite's default (the
+BINARY collation), and it keeps them readable in any database browser.
+
+Only columns that find jobs are indexed (`wake`, `owner`, `attn`, the key); those
+that every checkpoint writes are not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, SmallInteger, String, Table, Text
+
+from tarry.errors import StoreError
+
+_PREFIX = re.compile(r"[a-z_][a-z0-9_]{0,30}")
+
+# SQLite numbers rows by itself only where the type says exactly INTEGER.
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Tables:
+    """All tables under one prefix, with the `metadata` to hand to a migration tool."""
+
+    def __init__(self, prefix: str = "tarry_") -> None:
+        if not _PREFIX.fullmatch(prefix):
+            raise StoreError(
+                f"table prefix {prefix!r}: use 1 to 31 of a-z, 0-9 and _, not starting with a digit, such as 'tarry_'"
+            )
+        self.prefix = prefix
+        self.metadata = MetaData()
+        self.meta = self._meta()
+        self.worker = self._worker()
+        self.spec = self._spec()
+        self.job = self._job()
+        self.event = self._event()
+
+    def _meta(self) -> Table:
+        return Table(
+            f"{self.prefix}meta",
+            self.metadata,
+            Column("name", String(64), primary_key=True),
+            Column("value", String(64), nullable=False),
+        )
+
+    def _worker(self) -> Table:
+        return Table(
+            f"{self.prefix}worker",
+            self.metadata,
+            Column("id", _Id, primary_key=True),
+            Column("uuid", String(64), nullable=False, unique=True),
+            Column("lease_until", BigInteger, nullable=False),
+            # 1 where a lock on a file tells whether the process is alive.
+            Column("guarded", SmallInteger, nullable=False),
+            Column("dead", SmallInteger, nullable=False),
+            Column("released", SmallInteger, nullable=False),
+            # Ids are never used again, not even those of deleted rows: a job may still name one as its owner.
+            sqlite_autoincrement=True,
+        )
+
+    def _spec(self) -> Table:
+        return Table(
+            f"{self.prefix}spec",
+            self.metadata,
+            Column("hash", String(64), primary_key=True),
+            Column("json", Text, nullable=False),
+        )
+
+    def _job(self) -> Table:
+        table = Table(
+            f"{self.prefix}job",
+            self.metadata,
+            Column("id", _Id, primary_key=True),
+            Column("namespace", String(255), nullable=False),
+            Column("key", String(1024), nullable=False),
+            Column("run", Integer, nullable=False),
+            Column("token", String(64), nullable=False),
+            Column("fingerprint", String(255), nullable=False),
+            Column("spec", String(64), nullable=False),
+            Column("labels", Text, nullable=False),
+            Column("state", Text, nullable=False),
+            Column("phase", String(16), nullable=False),
+            Column("owner", BigInteger),
+            Column("fence", BigInteger, nullable=False),
+            Column("nonce", String(64)),
+            Column("step", BigInteger, nullable=False),
+            Column("cmd", BigInteger, nullable=False),
+            Column("attn", BigInteger),
+            Column("polls", BigInteger, nullable=False),
+            Column("reserved", SmallInteger, nullable=False),
+            Column("polled_at", BigInteger),
+            Column("created_at", BigInteger, nullable=False),
+            Column("due", BigInteger),
+            Column("wake", BigInteger),
+            Column("deadline", BigInteger),
+            Column("max_polls", BigInteger),
+            Column("floor", BigInteger, nullable=False),
+            Column("strikes", Integer, nullable=False),
+            Column("event_seq", BigInteger, nullable=False),
+            Column("last", Text),
+            Column("submit", Text),
+            Column("output", Text),
+            Column("timeline", Text),
+            Column("outcome", String(16)),
+            Column("finished_at", BigInteger),
+            sqlite_autoincrement=True,
+        )
+        self._index(table, "key", "namespace", "key", unique=True)
+        self._index(table, "listing", "namespace", "id")
+        for name in ("wake", "owner", "attn"):
+            # Partial: of many jobs, few want an owner, have one, or have a message for it.
+            self._index(table, name, name, partial=True)
+        return table
+
+    def _event(self) -> Table:
+        return Table(
+            f"{self.prefix}event",
+            self.metadata,
+            # A job's events lie together, in order: the key is the table.
+            Column("job", BigInteger, primary_key=True, autoincrement=False),
+            Column("seq", BigInteger, primary_key=True, autoincrement=False),
+            Column("run", Integer, nullable=False),
+            Column("kind", String(64), nullable=False),
+            Column("at", BigInteger, nullable=False),
+            Column("data", Text, nullable=False),
+            sqlite_with_rowid=False,
+        )
+
+    def _index(self, table: Table, name: str, *columns: str, unique: bool = False, partial: bool = False) -> None:
+        where = table.c[columns[0]].is_not(None) if partial else None
+        Index(
+            f"{table.name}_{name}",
+            *(table.c[column] for column in columns),
+            unique=unique,
+            sqlite_where=where,
+            postgresql_where=where,
+        )

@@ -1,0 +1,185 @@
+"""Workers: their leases, their death, and what becomes of the jobs they held.
+
+A dead worker's permits are counted as polls it made, because it may have made
+them: the limit on polls holds whatever happened. Its jobs are polled again not before
+their floor after the last moment at which that poll can have started.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, and_, bindparam, case, delete, exists, insert, or_, select, update
+
+from tarry.errors import StoreError
+from tarry.ports import Event
+from tarry.store.journal import append
+from tarry.store.sqlite import Database
+from tarry.store.statements import Statements, ids, p
+from tarry.store.tables import Tables
+from tarry.words import DAY, Instant, Micros
+
+log = logging.getLogger("tarry.store")
+
+BATCH = 500
+"""How many jobs are freed in one transaction."""
+
+_REMEMBERED = DAY
+
+
+class Workers:
+    """The worker rows of one database; each method is safe to run again."""
+
+    def __init__(self, database: Database, tables: Tables, sql: Statements) -> None:
+        self._database = database
+        self._sql = sql
+        worker, job = tables.worker, tables.job
+        alive = and_(worker.c.dead == 0, worker.c.released == 0)
+        me = worker.c.id == p(worker.c.id)
+        until = worker.c.lease_until
+        late = until <= bindparam("p_now")
+        self._known = select(worker.c.id, worker.c.dead, worker.c.released).where(worker.c.uuid == p(worker.c.uuid))
+        self._enter = insert(worker).values(dead=0, released=0)
+        self._renew = update(worker).where(me, alive).values(lease_until=p(until))
+        self._alive = select(worker.c.id).where(me, alive)
+        self._others = select(worker.c.id, worker.c.uuid, worker.c.guarded, until).where(
+            worker.c.id != p(worker.c.id), alive
+        )
+        self._bury = update(worker).where(me, alive, or_(late, worker.c.id.in_(ids("p_gone")))).values(dead=1)
+        self._retire = update(worker).where(me, alive).values(released=1)
+        self._uuid = select(worker.c.uuid).where(me)
+        self._forget = delete(worker).where(or_(worker.c.dead == 1, worker.c.released == 1), until < bindparam("p_now"))
+        ownerless = and_(job.c.owner.is_not(None), ~exists().where(worker.c.id == job.c.owner, alive))
+        self._orphan = select(job.c.id).where(ownerless).limit(1)
+        held = (
+            select(job.c.id, job.c.owner, job.c.fence, job.c.step, job.c.polls, job.c.reserved)
+            .add_columns(job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor, until)
+            .select_from(job.outerjoin(worker, worker.c.id == job.c.owner))
+            .where(job.c.id > bindparam("p_after"))
+            .order_by(job.c.id)
+            .limit(BATCH)
+        )
+        self._orphans = held.where(ownerless)
+        self._holdings = held.where(job.c.owner == p(job.c.owner))
+        freed = ("polls", "polled_at", "due", "wake")
+        self._free = (
+            update(job)
+            .where(job.c.id == p(job.c.id), job.c.fence == p(job.c.fence), job.c.step == p(job.c.step))
+            .where(job.c.reserved == p(job.c.reserved), job.c.owner == p(job.c.owner))
+            .values({name: bindparam(f"p_new_{name}", type_=job.c[name].type) for name in freed})
+            .values(owner=None, nonce=None, attn=None, reserved=0, fence=job.c.fence + 1, step=job.c.step + 1)
+            .values(strikes=job.c.strikes + job.c.reserved)
+            .values(event_seq=job.c.event_seq + case((job.c.reserved > 0, 2), else_=1))
+        )
+
+    def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
+        """The id of the worker with this uuid, made when there is none; `StoreError` when it is dead already."""
+        # The lock comes first: a row without one would look like a worker that is gone.
+        guarded = self._database.locks.hold(uuid)
+        with self._database.write() as connection:
+            known = connection.execute(self._known, {"p_uuid": uuid}).one_or_none()
+            if known is None:
+                row = {"uuid": uuid, "lease_until": now + ttl, "guarded": int(guarded)}
+                return _new_id(connection.execute(self._enter, row).inserted_primary_key)
+            if known.dead or known.released:
+                raise StoreError(f"worker {uuid} is dead or released: register again under a new uuid")
+            return int(known.id)
+
+    def renew(self, worker: int, now: Instant, ttl: Micros) -> bool:
+        """Prolong the lease of a live worker."""
+        with self._database.write() as connection:
+            params = {"p_id": worker, "p_lease_until": now + ttl}
+            return connection.execute(self._renew, params).rowcount == 1
+
+    def is_alive(self, connection: Connection, worker: int) -> bool:
+        """Whether the worker may take jobs, as this transaction sees it."""
+        return connection.execute(self._alive, {"p_id": worker}).first() is not None
+
+    def retire(self, worker: int, now: Instant) -> None:
+        """Mark the worker released, then free what it still holds."""
+        with self._database.write() as connection:
+            connection.execute(self._retire, {"p_id": worker})
+            uuid = connection.scalar(self._uuid, {"p_id": worker})
+        self._free_all(self._holdings, {"p_owner": worker}, now)
+        if uuid is not None:
+            self._database.locks.drop(uuid)
+
+    def bury(self, worker: int, now: Instant) -> int:
+        """Declare the dead dead, and free what nobody alive holds; how many jobs."""
+        with self._database.read() as connection:
+            others = connection.execute(self._others, {"p_id": worker}).mappings().all()
+            orphans = connection.execute(self._orphan).first() is not None
+        gone = [other["id"] for other in others if other["guarded"] and self._database.locks.gone(other["uuid"])]
+        suspects = [other for other in others if other["id"] in gone or other["lease_until"] <= now]
+        if not suspects and not orphans:
+            return 0
+        buried = self._declare_dead(suspects, gone, now)
+        freed = self._free_all(self._orphans, {}, now)
+        for uuid in buried:
+            self._database.locks.drop(uuid)
+        return freed
+
+    def _declare_dead(self, suspects: Collection[RowMapping], gone: list[int], now: Instant) -> list[str]:
+        """The uuids of those that were alive on paper until now; a lease renewed meanwhile is respected."""
+        buried = []
+        with self._database.write() as connection:
+            for other in suspects:
+                params = {"p_id": other["id"], "p_now": now, "p_gone": gone}
+                if connection.execute(self._bury, params).rowcount == 1:
+                    buried.append(other["uuid"])
+            connection.execute(self._forget, {"p_now": now - _REMEMBERED})
+        return buried
+
+    def _free_all(self, which: Any, params: dict[str, Any], now: Instant) -> int:
+        """Free them batch by batch, each in a transaction, so that others get their turn; how many."""
+        total, after = 0, 0
+        while True:
+            with self._database.write() as connection:
+                found = connection.execute(which, {**params, "p_after": after}).mappings().all()
+                total += sum(self._free_one(connection, row, now) for row in found)
+            if len(found) < BATCH:
+                return total
+            after = found[-1]["id"]
+
+    def _free_one(self, connection: Connection, row: RowMapping, now: Instant) -> bool:
+        try:
+            values = _freed(row, now)
+        except TypeError:
+            log.error("job id %s is damaged; it was left as it is", row["id"])  # noqa: TRY400 - the row says it all
+            return False
+        freed = connection.execute(self._free, values).rowcount == 1
+        if freed:
+            append(connection, self._sql, row["id"], _told(row, now))
+        return freed
+
+
+def _freed(row: RowMapping, now: Instant) -> dict[str, Any]:
+    """The columns of a job after its worker is gone, with what they rely on."""
+    polls, polled_at, due = row["polls"], row["polled_at"], row["due"]
+    if row["reserved"]:
+        polls = _counted(row)
+        # The last moment at which the poll can have started: the lease forbids later ones, and so does death.
+        latest = now if row["lease_until"] is None else min(row["lease_until"], now)
+        polled_at = max(polled_at or latest, latest)
+        due = max(due or polled_at, polled_at + row["floor"])
+    relied_on = {f"p_{name}": row[name] for name in ("id", "fence", "step", "reserved", "owner")}
+    wake = now if due is None else due
+    return relied_on | {"p_new_polls": polls, "p_new_polled_at": polled_at, "p_new_due": due, "p_new_wake": wake}
+
+
+def _counted(row: RowMapping) -> int:
+    counted = int(row["polls"] + row["reserved"])
+    return counted if row["max_polls"] is None else min(counted, max(row["polls"], row["max_polls"]))
+
+
+def _told(row: RowMapping, now: Instant) -> list[Event]:
+    events = [Event("freed", now, {"worker": row["owner"]})]
+    if row["reserved"]:
+        events.insert(0, Event("written_off", now, {"worker": row["owner"], "polls": _counted(row)}))
+    return events
+
+
+def _new_id(key: Any) -> int:
+    return int(key[0])
