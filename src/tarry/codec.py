@@ -36,7 +36,27 @@ _DEEPEST = 100
 _MAX_BITS = 14_000
 
 _KEPT_HEADERS = frozenset(
-    ["content-type", "content-location", "location", "operation-location", "azure-asyncoperation", "date", "etag", "last-modified", "retry-after", "retry-after-ms", "x-ms-retry-after-ms", "openai-poll-after-ms", "x-poll-interval", "x-progress", "request-id", "x-request-id", "x-ms-request-id", "x-amzn-requestid", "x-correlation-id"]
+    {
+        "azure-asyncoperation",
+        "content-location",
+        "content-type",
+        "date",
+        "etag",
+        "last-modified",
+        "location",
+        "openai-poll-after-ms",
+        "operation-location",
+        "request-id",
+        "retry-after",
+        "retry-after-ms",
+        "x-amzn-requestid",
+        "x-correlation-id",
+        "x-ms-request-id",
+        "x-ms-retry-after-ms",
+        "x-poll-interval",
+        "x-progress",
+        "x-request-id",
+    }
 )
 _DROPPED_HEADERS = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate", "authentication-info"})
 
@@ -210,14 +230,15 @@ def _kept(seen: Observation, keep: str | None) -> Json:
     if keep is None or not seen.is_json:
         return seen.body
     try:
-        return expressions.search(keep, seen.body)
+        found: Json = expressions.search(keep, seen.body)
     except Exception as error:  # noqa: BLE001  # what is kept for people must not fail a poll
         return f"[keep: {type(error).__name__}]"
+    return found
 
 
 def _bounded(body: Json, limit: int) -> tuple[Json, bool]:
     """The body as it can be stored, and whether that is all of it."""
-    safe = _safe(body, 0)
+    safe = _safe(body)
     text = safe if isinstance(safe, str) else _dumps(safe)
     size = len(text.encode())
     if size <= limit:
@@ -229,25 +250,27 @@ def _headers(seen: Observation, is_kept: Callable[[str], bool]) -> dict[str, Any
     return {name: _text(value)[:_HEADER_LIMIT] for name, value in seen.headers.items() if is_kept(name)}
 
 
-def _safe(value: object, depth: int) -> Json:
+def _safe(value: object, depth: int = 0) -> Json:
     """The value without what JSON text cannot hold: NaN, infinities, broken characters, endless depth."""
+    if not isinstance(value, list | tuple | dict):
+        return _safe_scalar(value)
+    if depth >= _DEEPEST:
+        return "…"
+    if isinstance(value, dict):
+        return {_text(str(name)): _safe(item, depth + 1) for name, item in value.items()}
+    return [_safe(item, depth + 1) for item in value]
+
+
+def _safe_scalar(value: object) -> Json:
     match value:
         case None | bool():
             return value
         case str():
             return _text(value)
-        case int() if value.bit_length() <= _MAX_BITS:
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case int() | float():
-            return None
-        case list() | tuple() | dict() if depth >= _DEEPEST:
-            return "…"
-        case list() | tuple():
-            return [_safe(item, depth + 1) for item in value]
-        case dict():
-            return {_text(str(name)): _safe(item, depth + 1) for name, item in value.items()}
+        case int():
+            return value if value.bit_length() <= _MAX_BITS else None
+        case float():
+            return value if math.isfinite(value) else None
         case _:
             return f"<{type(value).__name__}>"
 

@@ -34,7 +34,7 @@ def _why(state: JobState, max_polls: int | None, total_duration: Micros | None) 
     if state.reason is not None:
         yield short(state.reason, _PART)
     elif state.outcome is Outcome.TIMED_OUT and total_duration is not None:
-        yield f"total_duration of {_time(total_duration)} is over"
+        yield f"total_duration of {_time(total_duration)} leaves no time for another poll"
     elif state.outcome is Outcome.EXHAUSTED and max_polls is not None:
         yield f"max_polls={max_polls} are spent"
     if state.outcome in _UNFINISHED:

@@ -20,10 +20,6 @@ from tarry.core.state import JobState
 from tarry.core.texts import short
 from tarry.words import ErrorKind, Json, Verdict
 
-OK, ACCEPTED, NO_CONTENT = 200, 202, 204
-NOT_MODIFIED = 304
-UNAUTHORIZED, FORBIDDEN, NOT_FOUND, REQUEST_TIMEOUT = 401, 403, 404, 408
-CONFLICT, GONE, TOO_MANY, UNAVAILABLE = 409, 410, 429, 503
 _ERROR = 200
 
 
@@ -37,6 +33,9 @@ class Sort(StrEnum):
     MISSING = "missing"
     GONE = "gone"
     INVALID = "invalid"
+
+
+_SORTS = {401: Sort.DENIED, 403: Sort.DENIED, 404: Sort.MISSING, 410: Sort.GONE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def is_repeatable(spec: JobSpec) -> bool:
 
 def is_request_to_wait(status: int | None) -> bool:
     """Whether the answer asks for less traffic: its hint is a lower bound."""
-    return status in {TOO_MANY, UNAVAILABLE}
+    return status in {429, 503}
 
 
 def read_submit(spec: JobSpec, state: JobState, seen: Observation) -> Submitted:
@@ -87,18 +86,18 @@ def read_submit(spec: JobSpec, state: JobState, seen: Observation) -> Submitted:
 def _read_submit_status(spec: JobSpec, state: JobState, status: int) -> Submitted:
     if _is_accepted(spec.submit, status):
         return Submitted.ACCEPTED
-    if status == TOO_MANY:
+    if status == 429:
         return Submitted.AGAIN
-    if status == REQUEST_TIMEOUT or status // 100 == 5:  # the family of server errors
+    if status == 408 or status // 100 == 5:  # the family of server errors
         return Submitted.AGAIN if is_repeatable(spec) else Submitted.LOST
-    if status == CONFLICT and state.submit_tries > 1:
+    if status == 409 and state.submit_tries > 1:
         return Submitted.ACCEPTED  # an earlier try of ours arrived: its job is the one to poll
     return Submitted.REFUSED
 
 
 def read_poll(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Finding:
     """What a poll's answer means; `document` is what the condition is shown of it."""
-    if seen.status == NOT_MODIFIED and not _is_accepted(spec.poll, NOT_MODIFIED):
+    if seen.status == 304 and not _is_accepted(spec.poll, 304):
         return Finding(Sort.UNCHANGED)
     if not _is_shown(spec, seen):
         return _unjudged(spec, seen)
@@ -142,21 +141,17 @@ def _unjudged(spec: JobSpec, seen: Observation) -> Finding:
     """The meaning of an answer that the condition does not judge."""
     if seen.error is not None:
         return _failed(seen.error.kind, seen.error.detail, spends=seen.error.kind is not ErrorKind.POOL)
-    match seen.status:
-        case 401 | 403:
-            return Finding(Sort.DENIED, error=excerpt(seen))
-        case 404:
-            return Finding(Sort.MISSING, error=excerpt(seen))
-        case 410:
-            return Finding(Sort.GONE, error=excerpt(seen))
-        case 429:
-            return _failed(ErrorKind.HTTP_STATUS, excerpt(seen), spends=False)
-        case 503:
-            return _failed(ErrorKind.HTTP_STATUS, excerpt(seen), spends=hints.read(spec.hints, seen) is None)
-        case status if status is not None and status // 100 == 3:  # the family of redirects
-            return _failed(ErrorKind.REDIRECT, excerpt(seen))
-        case _:
-            return _failed(ErrorKind.HTTP_STATUS, excerpt(seen))
+    sort = _SORTS.get(seen.status or 0)
+    if sort is not None:
+        return Finding(sort, error=excerpt(seen))
+    is_redirect = seen.status is not None and seen.status // 100 == 3
+    kind = ErrorKind.REDIRECT if is_redirect else ErrorKind.HTTP_STATUS
+    return _failed(kind, excerpt(seen), spends=not _is_congested(spec, seen))
+
+
+def _is_congested(spec: JobSpec, seen: Observation) -> bool:
+    """A service that asks for less traffic is not down: a 429, or a 503 with a hint."""
+    return seen.status == 429 or (seen.status == 503 and hints.read(spec.hints, seen) is not None)
 
 
 def _failed(kind: ErrorKind, detail: str, judgement: Judgement | None = None, *, spends: bool = True) -> Finding:
@@ -185,8 +180,8 @@ def _is_unreadable(spec: JobSpec, seen: Observation) -> bool:
     roots = spec.until.roots
     if "body" not in roots or seen.is_json or seen.status is None:
         return False
-    return not (seen.body is None and (seen.status in {ACCEPTED, NO_CONTENT} or "status" in roots))
+    return not (seen.body is None and (seen.status in {202, 204} or "status" in roots))
 
 
 def _is_accepted(call: object, status: int) -> bool:
-    return call.is_accepted(status) if isinstance(call, Request) else status // 100 == OK // 100
+    return call.is_accepted(status) if isinstance(call, Request) else status // 100 == 2

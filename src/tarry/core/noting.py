@@ -67,9 +67,10 @@ def _searched(path: str | None, shown: dict[str, Json]) -> Json:
     if path is None:
         return None
     try:
-        return expressions.search(path, shown)
+        found: Json = expressions.search(path, shown)
     except Exception:  # noqa: BLE001  # a text for people must not fail a poll
         return None
+    return found
 
 
 def _progress(value: Json) -> float | str | None:
