@@ -62,7 +62,7 @@ budgets: $(ready)
 	@$(bin)/pytest -q tests/test_architecture.py tests/test_exports.py
 
 docs: $(ready)
-	@$(bin)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+	@$(bin)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 examples: $(ready)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from importlib.metadata import version as installed_version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "Tarry"
 author = "The Tarry authors"
@@ -21,7 +28,7 @@ default_role = "code"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-autodoc_default_options = {"members": True, "undoc-members": False, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -29,5 +36,28 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 
-# Types of other libraries, and private helpers in signatures, have no page here to link to.
-nitpicky = False
+
+def _written_arguments(owner: type) -> str | None:
+    """The arguments of the `__init__` that a class of specs shows to type checkers."""
+    for base in owner.__mro__[:-1]:
+        if not base.__module__.startswith("tarry."):
+            continue
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base)))):
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+                init = next(found for found in node.body if isinstance(found, ast.FunctionDef))
+                del init.args.args[0]
+                return f"({ast.unparse(init.args)})"
+    return None
+
+
+def _as_written(
+    _app: Sphinx, what: str, _name: str, described: object, _options: object, _signature: str, _returns: str
+) -> tuple[str, str] | None:
+    """Show what a caller writes, not what pydantic makes of it."""
+    arguments = _written_arguments(described) if what == "class" and isinstance(described, type) else None
+    return None if arguments is None else (arguments, "")
+
+
+def setup(app: Sphinx) -> None:
+    """Tell Sphinx."""
+    app.connect("autodoc-process-signature", _as_written)
