@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import shlex
@@ -15,7 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.job_service import serve
+from tarry.testing import Behaviour, StubService
 from tests.prose import Block, agrees, blocks
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +28,15 @@ COMMAND = re.compile(r"^\$ (.+)$", re.MULTILINE)
 def page_name(path: Path) -> str:
     """The page as a person would write it."""
     return path.relative_to(ROOT).as_posix()
+
+
+@contextlib.contextmanager
+def serve() -> Iterator[str]:
+    """The job service that the prose talks to; prose may say "5s", the hint keeps a run short."""
+    numbers = itertools.count(1)
+    hurry = Behaviour(hint="ms", wait=0.001)
+    with StubService(script=[hurry], new_id=lambda: f"job-{next(numbers)}").run_in_thread() as stub:
+        yield stub.url
 
 
 @pytest.fixture
@@ -152,7 +162,7 @@ def test_blocks_share_a_namespace_and_a_service(folder: Path, program: ModuleTyp
     path = folder / "page.md"
     path.write_text(
         "```python\nimport httpx\n\nat = 'https://api.example.com/jobs'\njob = httpx.post(at).json()['jobId']\n```\n"
-        "```python\nprint([httpx.get(f'{at}/{job}').json()['state'] for _ in range(3)])\n```\n\n"
-        "<!-- prints -->\n```text\n['RUNNING', ... 'SUCCEEDED']\n```\n"
+        "```python\nprint([httpx.get(f'{at}/{job}').json()['state'] for _ in range(4)])\n```\n\n"
+        "<!-- prints -->\n```text\n['QUEUED', ... 'SUCCEEDED']\n```\n"
     )
     run_page(path, program)
