@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import shlex
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tarry.cli import database, endings
-from tarry.cli.exits import Exit, code_of
-from tarry.cli.flags import Flags, key_of, spec_of
+from tarry.cli.exits import Exit, UsageError, code_of
+from tarry.cli.flags import Flags, key_of, seconds_or_text, spec_of
 from tarry.cli.interrupts import interruptible
 from tarry.cli.reporters import Cursor, LiveReport, Reporter, reporter
 from tarry.cli.text import as_json, plain
 from tarry.cli.world import World, complain, say
+from tarry.core.durations import parse
 from tarry.core.results import Job, JobResult
 from tarry.core.spec import JobSpec
 from tarry.errors import JobError, JobNotFound, WaitTimeout
@@ -35,18 +37,27 @@ class How:
 def await_command(world: World, flags: Flags, how: How) -> int:
     """Wait for the job that the flags describe, or for a stored one; the exit code of how it ended."""
     key, spec = key_of(flags), spec_of(flags)
+    patience = None if how.wait_timeout is None else _patience(how.wait_timeout)
     url = database.url_of(how.db, must_exist=spec is None)
-    return world.run(_Waiting(world, key, spec, how).run(url))
+    return world.run(_Waiting(world, key, spec, how, patience).run(url))
+
+
+def _patience(text: str) -> timedelta:
+    try:
+        return parse(seconds_or_text(text))
+    except ValueError as error:
+        raise UsageError(f"--wait-timeout: {error}") from None
 
 
 class _Waiting:
     """One wait, from the first look to the last line."""
 
-    def __init__(self, world: World, key: str, spec: JobSpec | None, how: How) -> None:
+    def __init__(self, world: World, key: str, spec: JobSpec | None, how: How, patience: timedelta | None) -> None:
         self._world = world
         self._key = key
         self._spec = spec
         self._how = how
+        self._patience = patience
         self._stored = False
 
     async def run(self, url: str) -> int:
@@ -79,7 +90,7 @@ class _Waiting:
 
     async def _ended(self, poller: Poller) -> JobResult[Any] | JobError:
         try:
-            return await poller.await_job(self._key, self._spec, wait_timeout=self._how.wait_timeout)
+            return await poller.await_job(self._key, self._spec, wait_timeout=self._patience)
         except JobError as error:
             return error
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,60 @@ from tarry.core.strategies import Exponential, Fixed, Linear, Strategy
 from tarry.errors import SpecError
 
 MAX_SPEC_BYTES = 4_000_000
-VERDICTS = ("succeeded", "failed", "pending", "cancelled", "blocked", "partial", "expired", "skipped")
+
+Word = str | int | float | bool
+
+# Where the spec says what is wrong, a person wants to know which flag said it.
+_FLAG_OF = {
+    "Request.url": "the URL",
+    "Request.headers": "--header",
+    "Request.json": "--submit-json",
+    "Match.path": "--until",
+    "Match": "--succeeded and its like",
+    "Fixed.interval": "--every",
+    "Linear.initial": "--every",
+    "Exponential.initial": "--every",
+    "Linear.maximum": "--max-every",
+    "Exponential.maximum": "--max-every",
+    "Limits.max_polls": "--max-polls",
+    "Limits.total_duration": "--timeout",
+    "JobSpec.result": "--result",
+    "JobSpec.progress": "--progress",
+}
+
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The statuses that mean each verdict, as typed: repeated, or separated with commas."""
+
+    succeeded: list[str] | None = None
+    failed: list[str] | None = None
+    pending: list[str] | None = None
+    cancelled: list[str] | None = None
+    blocked: list[str] | None = None
+    partial: list[str] | None = None
+    expired: list[str] | None = None
+    skipped: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long to wait between polls, and how the wait grows."""
+
+    every: str | None = None
+    backoff: str | None = None
+    max_every: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """The POST that starts the job."""
+
+    url: str | None = None
+    body: str | None = None
+    idempotent: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +81,13 @@ class Flags:
 
     url: str | None = None
     until: str | None = None
-    verdicts: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    every: str | None = None
-    backoff: str | None = None
-    max_every: str | None = None
+    words: Words = Words()
+    pace: Pace = Pace()
     max_polls: int | None = None
     timeout: str | None = None
     key: str | None = None
     spec: str | None = None
-    submit_url: str | None = None
-    submit_json: str | None = None
-    idempotent: bool = False
+    submit: Submit = Submit()
     headers: tuple[str, ...] = ()
     result: str | None = None
     progress: str | None = None
@@ -52,7 +102,7 @@ def key_of(flags: Flags) -> str:
     """The key: as given, or the status URL where that alone names the job."""
     if flags.key is not None:
         return flags.key
-    if flags.url is None or flags.submit_url is not None or "{" in flags.url:
+    if flags.url is None or flags.submit.url is not None or "{" in flags.url:
         raise UsageError("--key is missing: the name under which this job is found again after a crash")
     if "?" in flags.url or "@" in flags.url:
         raise UsageError("--key is missing: this URL may hold a secret, and a key is stored and shown")
@@ -62,7 +112,7 @@ def key_of(flags: Flags) -> str:
 def spec_of(flags: Flags) -> JobSpec | None:
     """The spec that the flags describe; None where only a stored job is named.
 
-    Raises `UsageError` naming the flag, or `SpecError` naming the field.
+    Raises `UsageError` naming the flag, or `SpecError` naming the field of a spec file.
     """
     if not flags.describes_a_job:
         return None
@@ -72,39 +122,60 @@ def spec_of(flags: Flags) -> JobSpec | None:
         return load_spec(flags.spec)
     if flags.url is None:
         raise UsageError("the status URL is missing: tarry await URL --until PATH --succeeded WORD")
+    try:
+        return _built(flags, flags.url)
+    except SpecError as error:
+        raise UsageError(f"{_FLAG_OF.get(error.field, error.field)}: {error.problem}") from None
+
+
+def _built(flags: Flags, url: str) -> JobSpec:
     spec = {
-        "poll": Request("GET", flags.url, headers=_headers(flags.headers)),
+        "poll": Request("GET", url, headers=_headers(flags.headers)),
         "until": _condition(flags),
         "submit": _submit(flags),
         "limits": _limits(flags),
         "result": flags.result,
         "progress": flags.progress,
-        "strategy": _strategy(flags),
+        "strategy": _strategy(flags.pace),
     }
     return JobSpec(**{name: value for name, value in spec.items() if value is not None})
+
+
+def seconds_or_text(duration: str) -> float | str:
+    """A bare number is a number of seconds; all else is for the one parser of durations."""
+    return float(duration) if _NUMBER.fullmatch(duration) else duration
 
 
 def _condition(flags: Flags) -> Match:
     if flags.until is None:
         raise UsageError("--until is missing: where the status is in the answer, such as body.state")
-    words = {verdict: _listed(values) for verdict, values in flags.verdicts if values}
+    words = {verdict: _listed(typed) for verdict, typed in asdict(flags.words).items() if typed}
     if not words.keys() & {"succeeded", "partial", "skipped"}:
         raise UsageError("--succeeded is missing: the status (or several) that means done")
     return Match(flags.until, **words)
 
 
-def _listed(values: Sequence[str]) -> list[str]:
-    return [word.strip() for value in values for word in value.split(",") if word.strip()]
+def _listed(values: Sequence[str]) -> list[Word]:
+    words = [word.strip() for value in values for word in value.split(",")]
+    return [meaning for word in dict.fromkeys(words) if word for meaning in _meanings(word)]
+
+
+def _meanings(word: str) -> list[Word]:
+    """The word as a text and, where it can be one, as a number or boolean: a shell has only texts."""
+    if word in {"true", "false"}:
+        return [word, word == "true"]
+    return [word, float(word) if "." in word else int(word)] if _NUMBER.fullmatch(word) else [word]
 
 
 def _submit(flags: Flags) -> Request | None:
-    if flags.submit_url is None:
-        for name, value in (("--submit-json", flags.submit_json), ("--idempotent", flags.idempotent or None)):
-            if value is not None:
-                raise UsageError(f"{name} needs --submit-url")
-        return None
-    body = None if flags.submit_json is None else _json(flags.submit_json, "--submit-json")
-    return Request("POST", flags.submit_url, json=body, headers=_headers(flags.headers), idempotent=flags.idempotent)
+    url, body = flags.submit.url, flags.submit.body
+    if url is not None:
+        json_body = None if body is None else _json(body, "--submit-json")
+        headers = _headers(flags.headers)
+        return Request("POST", url, json=json_body, headers=headers, idempotent=flags.submit.idempotent)
+    if flags.submit != Submit():
+        raise UsageError("--submit-json and --idempotent need --submit-url")
+    return None
 
 
 def _headers(lines: Sequence[str]) -> dict[str, str]:
@@ -119,25 +190,29 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-def _strategy(flags: Flags) -> Strategy | None:
-    every = "2s" if flags.every is None else flags.every
-    if flags.max_every is not None and flags.backoff in {None, "fixed"}:
+def _strategy(pace: Pace) -> Strategy | None:
+    every = seconds_or_text("2s" if pace.every is None else pace.every)
+    longest = None if pace.max_every is None else seconds_or_text(pace.max_every)
+    if pace.max_every is not None and pace.backoff in {None, "fixed"}:
         raise UsageError("--max-every needs --backoff linear or exponential")
-    match flags.backoff:
-        case None if flags.every is None:
+    match pace.backoff:
+        case None if pace.every is None:
             return None
         case None | "fixed":
             return Fixed(every)
         case "linear":
-            return Linear(every, maximum=flags.max_every)
+            return Linear(every, maximum=longest)
         case "exponential":
-            return Exponential(every, maximum=flags.max_every)
+            return Exponential(every, maximum=longest)
         case other:
             raise UsageError(f"--backoff: fixed, linear or exponential, not {other!r}")
 
 
 def _limits(flags: Flags) -> Limits | None:
-    given: dict[str, Any] = {"max_polls": flags.max_polls, "total_duration": flags.timeout}
+    given: dict[str, Any] = {
+        "max_polls": flags.max_polls,
+        "total_duration": flags.timeout and seconds_or_text(flags.timeout),
+    }
     named = {name: value for name, value in given.items() if value is not None}
     return Limits(**named) if named else None
 
