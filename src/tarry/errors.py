@@ -24,16 +24,21 @@ Facts are attributes, and every error pickles.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self, get_args, get_origin
 
 from tarry.words import Outcome
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
 
     from tarry.core.observation import Observation
     from tarry.core.results import Job
+
+_SHOULD: Final = "Input should be "
 
 
 class TarryError(Exception):
@@ -41,34 +46,115 @@ class TarryError(Exception):
 
 
 class SpecError(TarryError, ValueError):
-    """The definition can never work. `field` is its dotted name, `problem` what is wrong and the way out."""
+    """The definition can never work. `field` is its dotted name, `problem` what is wrong and the way out.
+
+    `faults` counts what was found wrong; the message tells of one.
+    """
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(field, problem)
         self.field = field
         self.problem = problem
+        self.faults = 1
 
     def __str__(self) -> str:
         return f"{self.field}: {self.problem}"
 
     @classmethod
     def of(cls, model: type[BaseModel], error: ValidationError) -> Self:
-        """The first thing that pydantic found, in our words: never the value itself, which may be a secret."""
+        """What pydantic found, in our words: where, what kind of value was there, and the way out.
+
+        Never the value itself, which may be a secret. Of several faults it is the one
+        that explains the others: a misspelt name before the name that it left missing.
+        """
         found = error.errors(include_url=False)
-        first = found[0]
+        others = len({each["loc"][:1] for each in found}) - 1
+        first = min(found, key=lambda each: _weight(model, each))
+        steps = _steps(model, first["loc"])
+        alike = [each for each in found if _steps(model, each["loc"]) == steps]
+        field, problem = _told(model, steps, alike, first)
         inner = first.get("ctx", {}).get("error")
-        path = [str(step) for step in first["loc"] if str(step).isidentifier() or isinstance(step, int)]
-        if isinstance(inner, SpecError):
-            path, problem = [*path, inner.field.partition(".")[2] or inner.field], inner.problem
-        elif first["type"] == "extra_forbidden":
-            near = get_close_matches(str(first["loc"][-1]), model.model_fields, n=1)
-            problem = "unknown name" + (f"; did you mean {near[0]}?" if near else "")
-        elif inner is not None:
-            problem = str(inner)
-        else:
-            problem = f"{first['msg']}, got {type(first['input']).__name__}"
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return cls(".".join([model.__name__, *path]), problem + more)
+        told = cls(field, problem + (f" (and {others} more)" if others else ""))
+        told.faults = others + (inner.faults if isinstance(inner, SpecError) else 1)
+        return told
+
+
+def _weight(model: type[BaseModel], found: ErrorDetails) -> tuple[int, int]:
+    """How far a fault is from explaining the others."""
+    inner = found.get("ctx", {}).get("error")
+    if isinstance(inner, SpecError):
+        return inner.faults, 1  # in a union, the member with the fewest faults is the one that was meant
+    is_misspelt = found["type"] == "extra_forbidden" and _near(str(found["loc"][-1]), model.model_fields)
+    is_consequence = found["type"] in {"missing", "too_short"}
+    return (0 if is_misspelt else 1), (2 if is_consequence else 0)
+
+
+def _steps(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """The way to a value without the names of union members that pydantic adds to it."""
+    if not loc:
+        return ()
+    field = model.model_fields.get(str(loc[0]))
+    keys = 1 if field is not None and _holds_names(field.annotation) else 0
+    steps: list[int | str] = [loc[0]]
+    for step in loc[1:]:
+        if isinstance(step, int):
+            steps.append(step)
+        elif keys and step.isidentifier():
+            keys -= 1
+            steps.append(step)
+    return tuple(steps)
+
+
+def _holds_names(annotation: object) -> bool:
+    return get_origin(annotation) is dict or any(get_origin(part) is dict for part in get_args(annotation))
+
+
+def _told(
+    model: type[BaseModel], steps: tuple[int | str, ...], alike: list[ErrorDetails], first: ErrorDetails
+) -> tuple[str, str]:
+    """The field and the problem."""
+    facts = first.get("ctx", {})
+    inner = facts.get("error")
+    field = model.__name__ + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    if isinstance(inner, SpecError):
+        below = re.sub(r"^\w+", "", inner.field)
+        return field + below, inner.problem
+    if inner is not None:
+        return field, f"{inner} (got {_kind(first)})" if steps else str(inner)
+    match first["type"]:
+        case "missing":
+            return field, "is missing"
+        case "extra_forbidden":
+            return field, "unknown name" + _hint(str(first["loc"][-1]), model.model_fields)
+        case "union_tag_not_found":
+            return f"{field}.type", "is missing; it says which kind this is"
+        case "union_tag_invalid":
+            kinds = facts["expected_tags"].replace("'", "")
+            return f"{field}.type", f"no kind of it; one of {kinds}" + _hint(facts["tag"], kinds.split(", "))
+        case _:
+            return field, f"{_wanted(alike)} (got {_kind(first)})"
+
+
+def _wanted(alike: list[ErrorDetails]) -> str:
+    """What the members of a union would have taken."""
+    messages = [
+        f"a {each.get('ctx', {})['class_name']}" if each["type"] == "model_type" else each["msg"].removeprefix(_SHOULD)
+        for each in alike
+    ]
+    return ("must be " if alike[0]["msg"].startswith(_SHOULD) else "") + " or ".join(dict.fromkeys(messages))
+
+
+def _kind(found: ErrorDetails) -> str:
+    return type(found["input"]).__name__
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = _near(name, known)
+    return f"; did you mean {near}?" if near else ""
+
+
+def _near(name: str, known: Iterable[str]) -> str | None:
+    return next(iter(get_close_matches(name, list(known), n=1)), None)
 
 
 class JobError(TarryError):

@@ -4,62 +4,51 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from inspect import iscoroutine, iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from tarry.core.expressions import DOCUMENT, checked, paths, roots, search
+from tarry.core.expressions import DOCUMENT, checked, roots, search
 from tarry.core.function import Function, as_function
+from tarry.core.judgement import (
+    FAILURES,
+    SUCCESSES,
+    InvalidAnswer,
+    Judgement,
+    all_of,
+    any_of,
+    copied,
+    is_true,
+    key_of,
+    look,
+    short,
+    shown,
+    verdict_of,
+)
 from tarry.core.model import Model
-from tarry.errors import SpecError
+from tarry.core.value_sets import Codes, Scalar, Values, check, table
 from tarry.words import Verdict
 
-Scalar: TypeAlias = str | int | float | bool
-"""A status value that can be named."""
+__all__ = [
+    "Acceptors",
+    "AllOf",
+    "AnyCondition",
+    "AnyOf",
+    "Condition",
+    "Custom",
+    "Expression",
+    "InvalidAnswer",
+    "Judgement",
+    "Match",
+    "Not",
+    "Status",
+    "as_condition",
+]
 
-_SETS = (
-    Verdict.SUCCEEDED,
-    Verdict.FAILED,
-    Verdict.PENDING,
-    Verdict.CANCELLED,
-    Verdict.BLOCKED,
-    Verdict.PARTIAL,
-    Verdict.EXPIRED,
-    Verdict.SKIPPED,
-)
 _SWAPPED = {Verdict.SUCCEEDED: Verdict.PENDING, Verdict.PENDING: Verdict.SUCCEEDED}
-_LONGEST_SHOWN = 60
-_LONGEST_NUMBER = 128
-_MOST_SEEN = 8
-_ANSWERED: Final = frozenset({"status", "headers", "body", "error"})
-_SUCCESSES = frozenset({Verdict.SUCCEEDED, Verdict.PARTIAL, Verdict.SKIPPED})
-_FAILURES = frozenset({Verdict.FAILED, Verdict.CANCELLED, Verdict.EXPIRED})
-
-
-_BY_NUMBER = {1: Verdict.SUCCEEDED, 0: Verdict.PENDING, -1: Verdict.FAILED}
-_WORDS = frozenset(Verdict)
-_NO_SCALARS = frozenset({"missing", "object", "list"})
-
-
-class InvalidAnswer(Exception):  # noqa: N818  # an answer, not a fault: the job ends as invalid
-    """The condition answered something that is no verdict; the text says what."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a condition made of one answer.
-
-    `value` is the status as text, for people. `seen` holds what the condition
-    looked at: pairs of a path and the value there, as text of at most 60
-    characters ("object", "list" and "missing" stand for those).
-    """
-
-    verdict: Verdict
-    value: str | None = None
-    seen: tuple[tuple[str, str], ...] = ()
 
 
 class Condition(Model):
@@ -89,16 +78,16 @@ class Condition(Model):
         return not self.functions
 
     def __and__(self, other: Condition | Callable[..., Any]) -> AllOf:
-        return AllOf([*_parts(self, AllOf), *_parts(other, AllOf)])
+        return AllOf(of=(*_parts(self, AllOf), *_parts(other, AllOf)))
 
     def __rand__(self, other: Callable[..., Any]) -> AllOf:
-        return AllOf([other, *_parts(self, AllOf)])
+        return AllOf(of=(*_parts(other, AllOf), *_parts(self, AllOf)))
 
     def __or__(self, other: Condition | Callable[..., Any]) -> AnyOf:
-        return AnyOf([*_parts(self, AnyOf), *_parts(other, AnyOf)])
+        return AnyOf(of=(*_parts(self, AnyOf), *_parts(other, AnyOf)))
 
     def __ror__(self, other: Callable[..., Any]) -> AnyOf:
-        return AnyOf([other, *_parts(self, AnyOf)])
+        return AnyOf(of=(*_parts(other, AnyOf), *_parts(self, AnyOf)))
 
     def __invert__(self) -> Not:
         return Not(self)
@@ -108,17 +97,24 @@ Path = Annotated[str, AfterValidator(lambda path: checked(path, within=DOCUMENT)
 """A JMESPath over the document that conditions see."""
 
 
-def _listed(value: object) -> object:
-    """One value as a list of one."""
-    return value if isinstance(value, list | tuple) else [value]
+class _Sorting(Condition):
+    """Judges by sets of values, one set for each verdict."""
+
+    @model_validator(mode="after")
+    def _sorts(self) -> Self:
+        check(self, self._keys)
+        return self
+
+    @cached_property
+    def verdicts(self) -> dict[object, Verdict]:
+        """The verdict of each named value."""
+        return table(self, self._keys)
+
+    def _keys(self, values: Iterable[object]) -> list[object]:
+        return list(values)
 
 
-Values = Annotated[tuple[Scalar, ...], BeforeValidator(_listed)]
-Code = Annotated[int, Field(strict=True, ge=100, le=599)] | Annotated[str, Field(pattern="^[1-5]xx$")]
-Codes = Annotated[tuple[Code, ...], BeforeValidator(_listed)]
-
-
-class Match(Condition):
+class Match(_Sorting):
     """The value at a path is the verdict: each keyword names the values that mean it.
 
     - `path`: JMESPath, such as `body.state`.
@@ -162,18 +158,8 @@ class Match(Condition):
             unknown: Literal["pending", "failed"] = "pending",
         ) -> None: ...
 
-    @model_validator(mode="after")
-    def _sorts(self) -> Self:
-        _check_sets(self, self._keys)
-        return self
-
-    @cached_property
-    def verdicts(self) -> dict[object, Verdict]:
-        """The verdict of each named value."""
-        return {key: verdict for verdict in _SETS for key in self._keys(getattr(self, verdict))}
-
     def _keys(self, values: Iterable[object]) -> list[object]:
-        return [_key(value, self.case_sensitive) for value in values]
+        return [key_of(value, case_sensitive=self.case_sensitive) for value in values]
 
     @property
     def roots(self) -> frozenset[str]:
@@ -185,11 +171,11 @@ class Match(Condition):
         if found is None:
             return Judgement(Verdict.PENDING, None, seen)
         unknown = Verdict.FAILED if self.unknown == "failed" else Verdict.UNKNOWN
-        verdict = self.verdicts.get(_key(found, self.case_sensitive), unknown)
+        verdict = self.verdicts.get(key_of(found, case_sensitive=self.case_sensitive), unknown)
         return Judgement(verdict, seen[0][1], seen)
 
 
-class Status(Condition):
+class Status(_Sorting):
     """The HTTP code is the verdict: each keyword names codes or families such as "2xx".
 
     A code wins over its family. A code that nothing names is unknown, which
@@ -220,16 +206,6 @@ class Status(Condition):
             expired: int | str | Sequence[int | str] = (),
             skipped: int | str | Sequence[int | str] = (),
         ) -> None: ...
-
-    @model_validator(mode="after")
-    def _sorts(self) -> Self:
-        _check_sets(self, list)
-        return self
-
-    @cached_property
-    def verdicts(self) -> dict[int | str, Verdict]:
-        """The verdict of each named code and family."""
-        return {code: verdict for verdict in _SETS for code in getattr(self, verdict)}
 
     @property
     def roots(self) -> frozenset[str]:
@@ -263,20 +239,20 @@ class Acceptors(Condition):
     @field_validator("pairs")
     @classmethod
     def _can_succeed(cls, pairs: tuple[tuple[str, Verdict], ...]) -> tuple[tuple[str, Verdict], ...]:
-        if not any(verdict in _SUCCESSES for _, verdict in pairs):
+        if not any(verdict in SUCCESSES for _, verdict in pairs):
             raise ValueError("nothing in it can succeed; add a pair with succeeded, partial or skipped")
         return pairs
 
-    @cached_property
+    @property
     def roots(self) -> frozenset[str]:
         return frozenset().union(*(roots(path) for path, _ in self.pairs))
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
-        seen = _look([path for path, _ in self.pairs], document)
+        seen = look([path for path, _ in self.pairs], document)
         for path, verdict in self.pairs:
-            if _is_true(search(path, document)):
-                return Judgement(verdict, _shown(seen), seen)
-        return Judgement(Verdict.UNKNOWN, _shown(seen), seen)
+            if is_true(search(path, document)):
+                return Judgement(verdict, shown(seen), seen)
+        return Judgement(Verdict.UNKNOWN, shown(seen), seen)
 
 
 class Expression(Condition):
@@ -299,8 +275,8 @@ class Expression(Condition):
         return roots(self.expression)
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
-        seen = _look([self.expression], document)
-        return Judgement(_verdict_of(search(self.expression, document)), _shown(seen), seen)
+        seen = look([self.expression], document)
+        return Judgement(verdict_of(search(self.expression, document)), shown(seen), seen)
 
 
 class Custom(Condition):
@@ -313,14 +289,7 @@ class Custom(Condition):
 
     if TYPE_CHECKING:
 
-        def __init__(self, by: Callable[..., Any]) -> None: ...
-
-    @field_validator("by")
-    @classmethod
-    def _answers_at_once(cls, by: Function) -> Function:
-        if iscoroutinefunction(by.call) or iscoroutinefunction(getattr(by.call, "__call__", None)):
-            raise ValueError("an async condition; write a plain function, and do what it awaits in the poll")
-        return by
+        def __init__(self, by: Function | Callable[..., Any]) -> None: ...
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -331,10 +300,10 @@ class Custom(Condition):
         return frozenset({"body"})
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
-        answer = self.by.load()(_copy(document))
+        answer = self.by.load()(copied(document))
         if iscoroutine(answer):
             answer.close()
-        return Judgement(_verdict_of(answer, words=True))
+        return Judgement(verdict_of(answer, words=True))
 
 
 class _Several(Condition):
@@ -344,15 +313,11 @@ class _Several(Condition):
 
     of: Annotated[tuple[AnyCondition, ...], Field(min_length=1, max_length=100)]
 
-    if TYPE_CHECKING:
-
-        def __init__(self, of: Sequence[Condition | Callable[..., Any]]) -> None: ...
-
     @property
     def functions(self) -> tuple[Function, ...]:
         return tuple(function for part in self.of for function in part.functions)
 
-    @cached_property
+    @property
     def roots(self) -> frozenset[str]:
         return frozenset().union(*(part.roots for part in self.of))
 
@@ -371,14 +336,7 @@ class AllOf(_Several):
     type: Literal["all_of"] = "all_of"
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
-        found = list(self._judge_until(document, _FAILURES))
-        if found[-1].verdict in _FAILURES:
-            return _merged(found[-1].verdict, found)
-        if all(each.verdict in _SUCCESSES for each in found):
-            # Partial or skipped says more than succeeded does.
-            lesser = [each.verdict for each in found if each.verdict is not Verdict.SUCCEEDED]
-            return _merged(lesser[0] if lesser else Verdict.SUCCEEDED, found)
-        return _merged(Verdict.PENDING, found)
+        return all_of(list(self._judge_until(document, FAILURES)))
 
 
 class AnyOf(_Several):
@@ -387,12 +345,7 @@ class AnyOf(_Several):
     type: Literal["any_of"] = "any_of"
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
-        found = list(self._judge_until(document, _SUCCESSES))
-        if found[-1].verdict in _SUCCESSES:
-            return _merged(found[-1].verdict, found)
-        if any(each.verdict is Verdict.PENDING for each in found):
-            return _merged(Verdict.PENDING, found)
-        return _merged(found[0].verdict, found)
+        return any_of(list(self._judge_until(document, SUCCESSES)))
 
 
 class Not(Condition):
@@ -421,16 +374,19 @@ class Not(Condition):
 
 
 def as_condition(value: object) -> object:
-    """A condition for a plain callable; anything else unchanged."""
+    """A condition for a plain callable; conditions and their JSON unchanged. Raises `ValueError` for anything else."""
+    if isinstance(value, Condition | Mapping):
+        return value
     function = as_function(value)
-    return Custom(by=function) if isinstance(function, Function) else value
+    if not isinstance(function, Function):
+        raise ValueError('no condition; write one such as Match("body.state", succeeded="DONE"), or a callable')
+    if iscoroutinefunction(value) or iscoroutinefunction(type(value).__call__):
+        raise ValueError("an async condition; write a plain function, and do what it awaits in the poll")
+    return Custom(function)
 
 
 AnyCondition: TypeAlias = Annotated[
-    Annotated[
-        Match | Status | Acceptors | Expression | Custom | AllOf | AnyOf | Not,
-        Field(discriminator="type"),
-    ],
+    Annotated[Match | Status | Acceptors | Expression | Custom | AllOf | AnyOf | Not, Field(discriminator="type")],
     BeforeValidator(as_condition),
 ]
 """Any condition, its JSON, or a plain callable: the type of a field in a spec."""
@@ -439,100 +395,5 @@ for _model in (_Several, AllOf, AnyOf, Not):
     _model.model_rebuild()
 
 
-def short(value: object) -> str:
-    """The value as one line of at most 60 characters; "object", "list" and "missing" for what is no scalar."""
-    match value:
-        case None:
-            return "missing"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return _one_line(value)
-        case int() if value.bit_length() > _LONGEST_NUMBER:
-            return "a huge number"
-        case int() | float():
-            return repr(value)
-        case Mapping():
-            return "object"
-        case list() | tuple():
-            return "list"
-        case _:
-            return _one_line(type(value).__name__)
-
-
-def _one_line(text: str) -> str:
-    cut = text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
-    return cut if cut.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
-
-
-def _look(expressions: Iterable[str], document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """What the answer holds at the paths that the expressions read."""
-    read = dict.fromkeys(path for expression in expressions for path in paths(expression))
-    shown = [path for path in read if not _ANSWERED.isdisjoint(roots(path))]
-    return tuple((path, short(search(path, document))) for path in shown[:_MOST_SEEN])
-
-
-def _shown(seen: tuple[tuple[str, str], ...]) -> str | None:
-    """The first value that says something."""
-    return next((value for _, value in seen if value not in _NO_SCALARS), None)
-
-
-def _merged(verdict: Verdict, found: Sequence[Judgement]) -> Judgement:
-    """One judgement of several: the value of one with this verdict if it has one, and all that was seen."""
-    values = [each.value for each in found if each.verdict is verdict] + [each.value for each in found]
-    seen = dict.fromkeys(pair for each in found for pair in each.seen)
-    return Judgement(verdict, next((value for value in values if value is not None), None), tuple(seen)[:_MOST_SEEN])
-
-
-def _verdict_of(answer: object, *, words: bool = False) -> Verdict:
-    if isinstance(answer, bool | int | float) and answer in _BY_NUMBER:
-        return _BY_NUMBER[answer]
-    if words and isinstance(answer, str) and answer in _WORDS:
-        return Verdict(answer)
-    kind = {str: "the text ", int: "the number ", float: "the number "}.get(type(answer), "")
-    raise InvalidAnswer(f"{kind}{short(answer)}" if answer is not None else "nothing (null)")
-
-
-def _is_true(value: object) -> bool:
-    """Whether JMESPath takes the value for true."""
-    return value is not None and value is not False and value not in ("", [], {})
-
-
-def _key(value: object, case_sensitive: bool) -> object:
-    """What two equal status values have in common: 1 and 1.0 are equal, 1 and true and "1" are not."""
-    match value:
-        case bool():
-            return ("boolean", value)
-        case int() | float():
-            return ("number", value)
-        case str():
-            return ("text", value if case_sensitive else value.casefold())
-        case _:
-            return None
-
-
-def _check_sets(model: Match | Status, keys: Callable[[Iterable[Any]], list[Any]]) -> None:
-    """Something can succeed, and each value has one verdict."""
-    name = type(model).__name__
-    owners: dict[object, Verdict] = {}
-    for verdict in _SETS:
-        for key in keys(getattr(model, verdict)):
-            if owners.setdefault(key, verdict) is not verdict:
-                raise SpecError(f"{name}.{verdict}", f"names a value that {owners[key]} names too; keep it in one of them")
-    if not _SUCCESSES.intersection(owners.values()):
-        raise SpecError(f"{name}.succeeded", "nothing can succeed; name a value for succeeded, partial or skipped")
-
-
-def _parts(condition: object, kind: type[_Several]) -> Sequence[Any]:
-    return condition.of if isinstance(condition, kind) else [condition]
-
-
-def _copy(value: Any) -> Any:
-    """The same JSON in new lists and objects, for code that may change what it gets."""
-    match value:
-        case Mapping():
-            return {name: _copy(part) for name, part in value.items()}
-        case list() | tuple():
-            return [_copy(part) for part in value]
-        case _:
-            return value
+def _parts(condition: object, kind: type[_Several]) -> tuple[Any, ...]:
+    return condition.of if isinstance(condition, kind) else (condition,)

@@ -90,7 +90,9 @@ def _micros_of_text(text: str) -> Fraction:
         for pattern, units in ((_TEXT, _UNITS), (_ISO, _ISO_UNITS)):
             found = pattern.fullmatch(text)
             if found is not None and any(found.groups()):
-                return sum((Fraction(n) * u for n, u in zip(found.groups(), units.values(), strict=True) if n), Fraction())
+                return sum(
+                    (Fraction(n) * u for n, u in zip(found.groups(), units.values(), strict=True) if n), Fraction()
+                )
     raise ValueError(f"not a duration; {_WAY_OUT}")
 
 

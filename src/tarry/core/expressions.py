@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -23,8 +24,7 @@ _LONGEST = 1000
 _DEEPEST = 20
 _TALLEST = 100
 _WIDEST = 10_000
-_OPENING = frozenset({"lparen", "lbracket", "lbrace", "filter"})
-_CLOSING = frozenset({"rparen", "rbracket", "rbrace"})
+_NESTING = {"lparen": 1, "lbracket": 1, "lbrace": 1, "filter": 1, "rparen": -1, "rbracket": -1, "rbrace": -1}
 # A link of a chain reads from what the links before it gave; a projection reads its first child once, the rest
 # once for each element.
 _CHAINS = frozenset({"subexpression", "index_expression", "pipe"})
@@ -167,7 +167,7 @@ def _written(steps: Steps) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            name = step if step.isidentifier() and step.isascii() else f'"{step}"'
+            name = step if step.isidentifier() and step.isascii() else json.dumps(step)
             text += f".{name}" if text else name
     return text
 
@@ -176,7 +176,7 @@ def _check_nesting(expression: str) -> None:
     # Brackets are counted before parsing: the parser is recursive, and parentheses leave no trace in the tree.
     depth = 0
     for token in Lexer().tokenize(expression):
-        depth += (token["type"] in _OPENING) - (token["type"] in _CLOSING)
+        depth += _NESTING.get(token["type"], 0)
         if depth > _DEEPEST:
             raise RecursionError
 
@@ -199,11 +199,15 @@ def _fan_out(node: Mapping[str, Any]) -> int:
     """By how much a list or hash that is built on the way can multiply what it is given."""
     if node["type"] not in {"multi_select_list", "multi_select_dict"}:
         return 1
-    return max(1, sum(child["type"] != "literal" for child in _children(node)))
+    return max(1, len([child for child in _children(node) if child["type"] != "literal"]))
 
 
 def _check_node(node: Mapping[str, Any]) -> None:
-    if node["type"] in _CHAINS | _PROJECTIONS and node["type"] != "pipe" and node["children"][0]["type"] == "not_expression":
+    if (
+        node["type"] in _CHAINS | _PROJECTIONS
+        and node["type"] != "pipe"
+        and node["children"][0]["type"] == "not_expression"
+    ):
         raise ValueError("a leading ! takes only the first name: !a.b reads as (!a).b; write !(a.b)")
     if node["type"] == "function_expression":
         _check_function(node["value"], len(node["children"]))
@@ -224,7 +228,7 @@ def _check_names(expression: str, within: frozenset[str]) -> None:
     named = {str(steps[0]) for steps in _reads(_compiled(expression).tree) if steps}
     for name in sorted(named - within):
         near = get_close_matches(name, within, n=1)
-        meant = near[0] if near else f"body.{name}"
+        meant = " or ".join([*near, f"body.{name}"])
         raise ValueError(f"reads {name}, which is none of {', '.join(sorted(within))}; did you mean {meant}?")
     for path in paths(expression):
         if path.startswith("headers.") and path != path.lower():

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import reduce
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from pydantic import PrivateAttr
 
@@ -25,6 +25,15 @@ class Function(Model):
     inline: bool = False
 
     _call: Callable[..., Any] | None = PrivateAttr(default=None)
+
+    @classmethod
+    def of(cls, call: Callable[..., Any]) -> Self:
+        """The callable, bound to its name."""
+        module, name = getattr(call, "__module__", None), getattr(call, "__qualname__", None)
+        named = f"{module or '?'}:{name or type(call).__qualname__}"
+        function = cls(function=named, inline=not _is_importable(call, module, name))
+        function._call = call
+        return function
 
     @property
     def call(self) -> Callable[..., Any] | None:
@@ -65,12 +74,7 @@ def as_function(value: object) -> object:
     """A `Function` for a plain callable; anything else unchanged."""
     if not callable(value) or isinstance(value, type | Model):
         return value
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    function = Function(
-        function=f"{module or '?'}:{name or type(value).__qualname__}", inline=not _is_importable(value, module, name)
-    )
-    function._call = value  # noqa: SLF001  # the one place that binds a name to its callable
-    return function
+    return Function.of(value)
 
 
 def _is_importable(value: object, module: str | None, name: str | None) -> bool:

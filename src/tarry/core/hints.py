@@ -97,8 +97,15 @@ def _instant_of(found: re.Match[str], now: Instant) -> Instant | None:
     day, year, hour, minute, second = (int(found[part]) for part in ("day", "year", "hour", "minute", "second"))
     leap = second == _LEAP_SECOND
     try:
-        at = datetime(_full_year(found["year"], year, now), _MONTHS.index(found["month"]) + 1, day,
-                      hour, minute, second - leap, tzinfo=UTC)
+        at = datetime(
+            _full_year(found["year"], year, now),
+            _MONTHS.index(found["month"]) + 1,
+            day,
+            hour,
+            minute,
+            second - leap,
+            tzinfo=UTC,
+        )
         return instant(at + timedelta(seconds=leap))
     except (ValueError, OverflowError):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -44,3 +44,19 @@ class Model(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             raise SpecError.of(type(self), error) from None
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """As pydantic's, but raises `SpecError`."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise SpecError.of(cls, error) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """As pydantic's, but raises `SpecError`."""
+        try:
+            return super().model_validate_json(json_data, **options)
+        except ValidationError as error:
+            raise SpecError.of(cls, error) from None

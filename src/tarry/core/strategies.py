@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from tarry.core.durations import CENTURY, Duration, DurationLike, PositiveDuration
 from tarry.core.model import Model
@@ -118,7 +119,15 @@ class Exponential(_Growing):
         return self._cut(_EXACT.multiply(micros(self.initial), growth))
 
 
-AnyStrategy: TypeAlias = Annotated[Fixed | Linear | Exponential, Field(discriminator="type")]
+def _strategic(value: object) -> object:
+    if isinstance(value, Strategy | Mapping):
+        return value
+    raise ValueError('no strategy; write one such as Fixed("5s") or Exponential("2s", maximum="1m")')
+
+
+AnyStrategy: TypeAlias = Annotated[
+    Annotated[Fixed | Linear | Exponential, Field(discriminator="type")], BeforeValidator(_strategic)
+]
 """Any strategy, or its JSON: the type of a field in a spec."""
 
 
