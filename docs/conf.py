@@ -58,6 +58,25 @@ def _as_written(
     return None if arguments is None else (arguments, "")
 
 
+def _tables_as_lists(
+    _app: Sphinx, _what: str, _name: str, _described: object, _options: object, lines: list[str]
+) -> None:
+    """Docstrings draw tables as Markdown does; Sphinx reads them as lists of rows."""
+    drawn: list[str] = []
+    for line in lines:
+        if not line.startswith("|"):
+            drawn.append(line)
+        elif set(line) <= set("|-: "):
+            continue
+        else:
+            first, *rest = [cell.strip() for cell in line.strip("|").split("|")]
+            inside = bool(drawn) and drawn[-1].startswith("     - ")
+            drawn += [] if inside else ["", ".. list-table::", "   :header-rows: 1", ""]
+            drawn += [f"   * - {first}", *(f"     - {cell}" for cell in rest)]
+    lines[:] = drawn
+
+
 def setup(app: Sphinx) -> None:
     """Tell Sphinx."""
     app.connect("autodoc-process-signature", _as_written)
+    app.connect("autodoc-process-docstring", _tables_as_lists)
