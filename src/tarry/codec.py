@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -22,6 +21,7 @@ from tarry.core.function import Function
 from tarry.core.observation import CallError, Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import Confirming, JobState, Seen, Streak
+from tarry.core.texts import as_json_text, bounded, storable_text
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import JobRow
 from tarry.words import CallKind, ErrorKind, Json, Outcome, Phase, Verdict, WaitSource
@@ -32,8 +32,6 @@ ANSWER_LIMIT = 256 * 1024
 _HEADER_LIMIT = 4 * 1024
 _URL_LIMIT = 8 * 1024
 _DETAIL_LIMIT = 500
-_DEEPEST = 100
-_MAX_BITS = 14_000
 
 _KEPT_HEADERS = frozenset(
     {
@@ -74,7 +72,7 @@ def encode_state(state: JobState) -> str:
         value = getattr(state, name)
         if value != default:
             fields[name] = _WRITERS.get(name, _same)(value)
-    return _dumps(fields)
+    return as_json_text(fields)
 
 
 def decode_state(text: str) -> JobState:
@@ -123,7 +121,7 @@ def _consistent(state: JobState) -> JobState:
 
 def encode_spec(spec: JobSpec) -> str:
     """What was set of the spec, as JSON."""
-    return _dumps({"v": VERSION, "spec": _set_fields(spec)})
+    return as_json_text({"v": VERSION, "spec": _set_fields(spec)})
 
 
 def decode_spec(text: str) -> JobSpec:
@@ -145,7 +143,7 @@ def fingerprint(spec: JobSpec) -> str:
     call = "poll" if spec.submit is None else "submit"
     names = [call, "input"] + (["args"] if isinstance(getattr(spec, call), Function) else [])
     told = {name: fields[name] for name in names if name in fields}
-    return hashlib.sha256(_dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(as_json_text(told, sort_keys=True).encode()).hexdigest()
 
 
 def differences(old: JobSpec, new: JobSpec) -> list[str]:
@@ -179,7 +177,7 @@ def encode_observation(seen: Observation, keep: str | None = None) -> str:
 
     Of the headers those stay that help to follow a job. A body that was cut is stored as text.
     """
-    body, is_whole = _bounded(_kept(seen, keep), BODY_LIMIT)
+    body, is_whole = bounded(_kept(seen, keep), BODY_LIMIT)
     fields: dict[str, Json] = {
         "v": VERSION,
         "kind": str(seen.kind),
@@ -189,12 +187,16 @@ def encode_observation(seen: Observation, keep: str | None = None) -> str:
         "headers": _headers(seen, lambda name: name in _KEPT_HEADERS),
         "body": body,
         "is_json": seen.is_json and is_whole,
-        "url": None if seen.url is None else _text(seen.url)[:_URL_LIMIT],
+        "url": None if seen.url is None else storable_text(seen.url)[:_URL_LIMIT],
     }
     if seen.error is not None:
         error = seen.error
-        fields["error"] = {"kind": str(error.kind), "detail": _text(error.detail)[:_DETAIL_LIMIT], "sent": error.sent}
-    return _dumps({name: value for name, value in fields.items() if value is not None})
+        fields["error"] = {
+            "kind": str(error.kind),
+            "detail": storable_text(error.detail)[:_DETAIL_LIMIT],
+            "sent": error.sent,
+        }
+    return as_json_text({name: value for name, value in fields.items() if value is not None})
 
 
 def decode_observation(text: str) -> Observation:
@@ -221,9 +223,9 @@ def decode_observation(text: str) -> Observation:
 
 def encode_answer(seen: Observation) -> str:
     """The submit's answer as templates and conditions see it: status, headers, body, url."""
-    body, _ = _bounded(seen.body, ANSWER_LIMIT)
+    body, _ = bounded(seen.body, ANSWER_LIMIT)
     headers = _headers(seen, lambda name: name not in _DROPPED_HEADERS)
-    return _dumps(answer(replace(seen, headers=headers, body=body)))
+    return as_json_text(answer(replace(seen, headers=headers, body=body)))
 
 
 def _kept(seen: Observation, keep: str | None) -> Json:
@@ -236,54 +238,11 @@ def _kept(seen: Observation, keep: str | None) -> Json:
     return found
 
 
-def _bounded(body: Json, limit: int) -> tuple[Json, bool]:
-    """The body as it can be stored, and whether that is all of it."""
-    safe = _safe(body)
-    text = safe if isinstance(safe, str) else _dumps(safe)
-    size = len(text.encode())
-    if size <= limit:
-        return safe, True
-    return text.encode()[:limit].decode("utf-8", "ignore") + f"… [cut, {size} bytes]", False
-
-
 def _headers(seen: Observation, is_kept: Callable[[str], bool]) -> dict[str, Any]:
-    return {name: _text(value)[:_HEADER_LIMIT] for name, value in seen.headers.items() if is_kept(name)}
-
-
-def _safe(value: object, depth: int = 0) -> Json:
-    """The value without what JSON text cannot hold: NaN, infinities, broken characters, endless depth."""
-    if not isinstance(value, list | tuple | dict):
-        return _safe_scalar(value)
-    if depth >= _DEEPEST:
-        return "…"
-    if isinstance(value, dict):
-        return {_text(str(name)): _safe(item, depth + 1) for name, item in value.items()}
-    return [_safe(item, depth + 1) for item in value]
-
-
-def _safe_scalar(value: object) -> Json:
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return _text(value)
-        case int():
-            return value if value.bit_length() <= _MAX_BITS else None
-        case float():
-            return value if math.isfinite(value) else None
-        case _:
-            return f"<{type(value).__name__}>"
-
-
-def _text(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return {name: storable_text(value)[:_HEADER_LIMIT] for name, value in seen.headers.items() if is_kept(name)}
 
 
 # Reading and writing.
-
-
-def _dumps(value: object, *, sort_keys: bool = False) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort_keys)
 
 
 def _no_constant(name: str) -> None:

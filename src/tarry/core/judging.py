@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tarry.core import hints
-from tarry.core.conditions import InvalidAnswer, Judgement
 from tarry.core.document import excerpt
+from tarry.core.judgement import InvalidAnswer, Judgement
 from tarry.core.observation import Observation
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec

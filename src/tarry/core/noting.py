@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from tarry.core import expressions
-from tarry.core.conditions import Judgement
 from tarry.core.document import excerpt
+from tarry.core.judgement import Judgement
 from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Seen

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 
 from tarry.words import Json
 
 _MARK = "…"
+_DEEPEST = 100
+_MAX_BITS = 14_000  # about 4,200 decimal digits: Python refuses to print or read much more
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
     0x09: "\\t",
     0x0A: "\\n",
@@ -18,12 +21,12 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0
 
 def plain(text: str) -> str:
     """The text on one line: control characters and lone surrogates are shown as escapes."""
-    return text.translate(_CONTROLS).encode("utf-8", "backslashreplace").decode("utf-8")
+    return storable_text(text.translate(_CONTROLS))
 
 
 def stored_size(text: str) -> int:
     """How many bytes the text takes as a JSON string, quotes not counted."""
-    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "backslashreplace")) - 2
+    return len(as_json_text(text).encode("utf-8", "backslashreplace")) - 2
 
 
 def short(text: str, limit: int) -> str:
@@ -39,9 +42,48 @@ def short(text: str, limit: int) -> str:
 
 def as_text(value: Json) -> str:
     """A JSON value as text: a text as it is, anything else as compact JSON."""
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError):
-        return f"<{type(value).__name__}>"
+    return value if isinstance(value, str) else as_json_text(storable(value))
+
+
+def as_json_text(value: object, *, sort_keys: bool = False) -> str:
+    """Compact JSON text; raises ValueError for NaN and infinities."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort_keys)
+
+
+def bounded(value: object, limit: int) -> tuple[Json, bool]:
+    """The value as it can be stored in `limit` bytes, and whether that is all of it; a cut one is a text."""
+    safe = storable(value)
+    text = as_text(safe).encode()
+    if len(text) <= limit:
+        return safe, True
+    return text[:limit].decode("utf-8", "ignore") + f"… [cut, {len(text)} bytes]", False
+
+
+def storable(value: object, depth: int = 0) -> Json:
+    """The value without what JSON text cannot hold: NaN, infinities, broken characters, endless depth."""
+    if not isinstance(value, list | tuple | dict):
+        return _storable_scalar(value)
+    if depth >= _DEEPEST:
+        return _MARK
+    if isinstance(value, dict):
+        return {storable_text(str(name)): storable(item, depth + 1) for name, item in value.items()}
+    return [storable(item, depth + 1) for item in value]
+
+
+def _storable_scalar(value: object) -> Json:
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return storable_text(value)
+        case int():
+            return value if value.bit_length() <= _MAX_BITS else None
+        case float():
+            return value if math.isfinite(value) else None
+        case _:
+            return f"<{type(value).__name__}>"
+
+
+def storable_text(text: str) -> str:
+    """The text with lone surrogates shown as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
