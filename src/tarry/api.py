@@ -17,7 +17,7 @@ from tarry.core.results import Job, JobResult
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, KeyConflict, SpecError, StoreError, TarryError
 from tarry.http.secrets import Secrets
-from tarry.http.transport import HttpTransport
+from tarry.http.transport import AsyncClient, HttpTransport
 from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Event, JobRow, Listing, NewJob, Offload, Store, StoredEvent, Transport
 from tarry.runtime.bulletin import Bulletin
@@ -58,7 +58,7 @@ class Poller:
         self,
         store: str | DatabaseEngine | Store,
         *,
-        client: object | None = None,
+        client: AsyncClient | None = None,
         namespace: str = "default",
         secrets: Mapping[str, str] | Callable[[str], str] | None = None,
         on_event: Callable[[StoredEvent], object] | None = None,
@@ -78,9 +78,10 @@ class Poller:
         self._token = token
         self._thread = ThreadOffload() if offload is None and self._store.blocking else None
         self._units = Units(offload or self._thread or inline, self._clock)
-        self._transport = transport or HttpTransport(client, clock=self._clock)
+        known = Secrets(secrets)
+        self._transport = transport or HttpTransport(client, clock=self._clock, redact=known.redact)
         self._owns_transport = transport is None
-        self._calls = Calls(self._transport, Secrets(secrets), self._clock)
+        self._calls = Calls(self._transport, known, self._clock)
         self._bulletin = Bulletin(on_event)
         self._engine: Engine | None = None
 

@@ -65,7 +65,7 @@ class Calls:
     ) -> Observation:
         started = self._clock.now()
         try:
-            arguments = render_json(dict(spec.args), values)
+            arguments = {name: render_json(value, values) for name, value in spec.args.items()}
             async with asyncio.timeout(call.timeout / SECOND):
                 answer = as_json(await called(callable_of(function), arguments))
         except TimeoutError:

@@ -72,8 +72,8 @@ class Drive:
         if not job.waiters:
             await self._give_up(hold)
             return False
-        (row,) = await self._units.run(self._store.rows, [job.id]) or [None]
-        if row is None or (row.fence, row.nonce) != (hold.grip.fence, hold.grip.nonce):
+        rows = await self._units.run(self._store.rows, [job.id])
+        if [(row.fence, row.nonce) for row in rows] != [(hold.grip.fence, hold.grip.nonce)]:
             raise LeaseLost(f"job {job.key!r} was taken by another")
         return True
 

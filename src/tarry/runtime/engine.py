@@ -87,10 +87,10 @@ class Engine:
             await self._ready()
             while job.waiters and not job.over.done():
                 await self._advance(job)
-            job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
         except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
             job.fail(error)
         finally:
+            job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
             del self._jobs[job.id], self._loops[job.id]
 
     async def _ready(self) -> None:

@@ -1,0 +1,247 @@
+"""The rest of the front door: adding, listing, watching, cancelling, callbacks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from tarry import Fixed, JobCancelled, JobSpec, Outcome, SpecError
+from tarry.words import Phase
+from tests.pollers import QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
+
+
+def checks() -> dict[str, str]:
+    """A callable with an importable name."""
+    return {"state": "SUCCEEDED"}
+
+
+def test_adding_creates_and_does_not_poll() -> None:
+    """The job is durable at once, with an event; whoever awaits it polls it."""
+    world = World([SUCCEEDED])
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            job = await poller.add("orders", polled())
+            again = await poller.add("orders", polled())
+            await asyncio.sleep(60)
+            return job, again, await poller.get("orders")
+
+    job, again, later = world.run(main)
+    assert job == again == later
+    assert (job.phase, job.polls, world.job.polls, world.kinds()) == (Phase.WAITING, 0, 0, ["created"])
+
+
+def test_a_callable_that_cannot_travel_cannot_be_added() -> None:
+    """The reason and the way out are said; awaiting it inline is fine."""
+    world = World([QUEUED])
+    inline = polled(poll=lambda: {"state": "SUCCEEDED"})
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            with pytest.raises(SpecError, match=r"JobSpec\.poll.*cannot be imported"):
+                await poller.add("inline", inline)
+            await poller.add("named", polled(poll=checks))
+            return await poller.await_job("inline", inline), await poller.await_job("named")
+
+    assert {ended.outcome for ended in world.run(main)} == {Outcome.SUCCEEDED}
+
+
+def test_jobs_are_listed_in_pages_by_what_they_are() -> None:
+    """Filters combine, pages follow the order of creation, namespaces are apart."""
+    world = World([SUCCEEDED])
+
+    async def main() -> None:
+        async with world.poller() as poller, world.poller(namespace="other") as other:
+            for number in range(5):
+                await poller.add(f"job-{number}", polled(labels={"even": str(number % 2 == 0)}))
+            await other.add("job-9", polled())
+            await poller.await_job("job-3")
+            first = await poller.jobs(limit=2)
+            assert [job.key for job in first] == ["job-0", "job-1"]
+            assert [job.key for job in await poller.jobs(after=first[-1].id)] == ["job-2", "job-3", "job-4"]
+            assert [job.key for job in await poller.jobs(outcomes=[Outcome.SUCCEEDED])] == ["job-3"]
+            assert [job.key for job in await poller.jobs(labels={"even": "True"}, phases=[Phase.WAITING])] == [
+                "job-0",
+                "job-2",
+                "job-4",
+            ]
+            assert [job.key for job in await poller.jobs(prefix="job-4")] == ["job-4"]
+            assert [job.key for job in await other.jobs()] == ["job-9"]
+
+    world.run(main)
+
+
+def test_watching_brings_every_event_once_across_pollers() -> None:
+    """From a cursor, as they come, until the job is over; also for one who only watches."""
+    world = World([QUEUED, RUNNING, SUCCEEDED])
+
+    async def main() -> tuple[list[Any], list[Any], list[Any]]:
+        async with world.poller() as poller, world.poller(on_event=None) as other:
+            await poller.add("orders", spec_of())
+
+            async def collect(who: Any, after: tuple[int, int]) -> list[Any]:
+                return [event async for event in who.watch("orders", after)]
+
+            near, far, _ = await asyncio.gather(
+                collect(poller, (0, 0)), collect(other, (0, 3)), poller.await_job("orders")
+            )
+            return near, far, await poller.history("orders", after=(0, 4))
+
+    near, far, rest = world.run(main)
+    assert [event.seq for event in near] == list(range(1, 8))
+    assert far == near[3:]
+    assert rest == near[4:]
+
+
+def test_cancelling_ends_the_job_for_everybody() -> None:
+    """The waiters hear of it, nothing is polled afterwards, and a job that is over stays as it ended."""
+    world = World([RUNNING])
+
+    async def main() -> Any:
+        async with world.poller() as poller, world.poller() as other:
+            waiting = asyncio.create_task(poller.await_job("orders", spec_of()))
+            await asyncio.sleep(3)
+            job = await other.cancel("orders")
+            with pytest.raises(JobCancelled, match="cancelled"):
+                await waiting
+            assert await other.cancel("orders") == job
+            await asyncio.sleep(30)
+            return job
+
+    job = world.run(main)
+    assert (job.outcome, job.polls, job.owner) == (Outcome.CANCELLED, 2 + job.reserved, None) or job.polls == 3
+    assert world.seconds() == [0, 2]
+    assert world.kinds()[-1] == "finished"
+
+
+def test_cancelling_at_home_is_heard_at_once() -> None:
+    """The poller that cancels rouses its own loop: no second passes."""
+    world = World([RUNNING])
+
+    async def main() -> float:
+        async with world.poller() as poller:
+            waiting = asyncio.create_task(poller.await_job("orders", spec_of(strategy=Fixed("1h"))))
+            await asyncio.sleep(3)
+            await poller.cancel("orders")
+            with pytest.raises(JobCancelled):
+                await waiting
+            return world.clock.now() - world.began
+
+    assert world.run(main) == 3_000_000
+
+
+def test_a_callback_that_raises_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged, the job goes on, and later events are still told."""
+    world = World([QUEUED, SUCCEEDED])
+    told: list[str] = []
+
+    def spoil(event: Any) -> None:
+        told.append(event.event.kind)
+        raise ValueError("spoiled")
+
+    async def main() -> Any:
+        async with world.poller(on_event=spoil) as poller:
+            return await poller.await_job("orders", spec_of())
+
+    with caplog.at_level(logging.ERROR, logger="tarry.events"):
+        assert world.run(main).outcome is Outcome.SUCCEEDED
+    assert told[-1] == "finished"
+    assert len(caplog.records) == len(told)
+
+
+@pytest.mark.parametrize(
+    ("poll", "error"),
+    [
+        (lambda: object(), "TypeError"),
+        (lambda: float("nan"), "ValueError"),
+        (lambda: 1 / 0, "ZeroDivisionError"),
+        (lambda: asyncio.sleep(60), "took too long"),
+    ],
+    ids=["not JSON", "NaN", "raises", "hangs"],
+)
+def test_a_callable_that_fails_is_a_failed_poll(poll: Any, error: str) -> None:
+    """Whatever it does, the job has a failed poll with the reason, and goes on."""
+    world = World([QUEUED])
+    turns: list[int] = []
+
+    def sometimes() -> Any:
+        turns.append(1)
+        return poll() if len(turns) == 1 else {"state": "SUCCEEDED"}
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_job("orders", polled(poll=sometimes))
+
+    assert world.run(main).polls == 2
+    (failed,) = [event.event for event in world.told if event.event.kind == "poll_failed"]
+    assert error in str(failed.data["error"])
+
+
+def test_a_callable_gets_its_arguments_filled_in() -> None:
+    """Async or plain; a placeholder alone keeps its type, and a missing value is a failed poll that names it."""
+    world = World([QUEUED])
+    seen: list[Any] = []
+
+    async def check(number: int, text: str) -> dict[str, str]:
+        seen.append((number, text))
+        return {"state": "SUCCEEDED"}
+
+    def submit(number: int, text: str) -> dict[str, int]:
+        return {"id": number}
+
+    spec = polled(poll=check, submit=submit, input={"n": 7}, args={"number": "{input.n}", "text": "job {key}"})
+    lacking = polled(poll=check, input={}, args={"number": "{input.n}", "text": ""}, result=None)
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            with pytest.raises(TimeoutError):
+                await poller.await_job("lacking", lacking, wait_timeout=0)
+            assert "input.n" in ((await poller.get("lacking")).error or "")
+            return await poller.await_job("orders", spec)
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+    assert seen == [(7, "job orders")]
+
+
+def test_a_callable_unknown_here_leaves_the_job_to_others(caplog: pytest.LogCaptureFixture) -> None:
+    """A stored name imports nothing: the job is watched, not polled, and the log says why."""
+    world = World([QUEUED])
+    there = JobSpec.model_validate(
+        {"poll": {"function": "elsewhere.module:check"}, "until": {"type": "expression", "expression": "body.done"}}
+    )
+    wrong = JobSpec.model_validate(
+        {"poll": {"function": "tests.pollers:QUEUED"}, "until": {"type": "expression", "expression": "body.done"}}
+    )
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            for key, spec in (("there", there), ("wrong", wrong)):
+                await poller.add(key, spec)
+                with pytest.raises(TimeoutError):
+                    await poller.await_job(key, wait_timeout="3s")
+                assert (await poller.get(key)).polls == 0
+
+    with caplog.at_level(logging.WARNING, logger="tarry.runtime"):
+        world.run(main)
+    assert "elsewhere.module" in caplog.text
+    assert "no callable" in caplog.text
+
+
+def test_a_callable_condition_judges_off_the_loop() -> None:
+    """A condition of the caller's own may block; one that raises is a failed poll of its job alone."""
+    world = World([QUEUED, RUNNING, SUCCEEDED])
+
+    def until(seen: dict[str, Any]) -> bool:
+        if seen["body"]["state"] == "RUNNING":
+            raise LookupError("spoiled")
+        return bool(seen["body"]["state"] == "SUCCEEDED")
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_job("orders", spec_of(until=until))
+
+    assert world.run(main).polls == 3
+    assert "spoiled" in str([event.event.data for event in world.told if event.event.kind == "poll_failed"])
