@@ -33,7 +33,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _FAMILY = re.compile(r"[1-5]xx")
 
 _CONNECTION_HEADERS = frozenset(
-    "host content-length transfer-encoding connection keep-alive te trailer upgrade expect proxy-connection".split()
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection"}
+    | {"te", "trailer", "upgrade", "expect"}
 )
 _OWN_HEADERS = {
     "accept": "write accept=… instead",

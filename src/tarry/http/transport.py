@@ -124,6 +124,10 @@ class HttpTransport:
             call.status = response.status_code
             call.headers = _headers(response.headers.raw)
             call.body = await self._body(response, call.headers)
+        except BodyError:
+            # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
+            if response.is_success:
+                raise
         finally:
             await response.aclose()
 
