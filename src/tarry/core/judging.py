@@ -104,19 +104,15 @@ def read_poll(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Fi
     if _is_unreadable(spec, seen):
         return _failed(ErrorKind.BAD_BODY, f"not JSON: {excerpt(seen)}")
     finding = _judged(spec, document)
-    return finding if _is_plain_answer(spec, seen) or _is_judged(spec, finding) else _unjudged(spec, seen)
+    return finding if _is_plain_answer(spec, seen) or _has_judged(finding) else _unjudged(spec, seen)
 
 
-def _is_judged(spec: JobSpec, finding: Finding) -> bool:
+def _has_judged(finding: Finding) -> bool:
     """Whether the condition made something of an answer that is not 2xx, or of an error.
 
-    It has not when it raised, gave no verdict or found a value that no set names.
-    Nor has a callable that says "pending": it cannot show that it looked.
+    It has not when it raised, gave no verdict, or found a value that no set names.
     """
-    judgement = finding.judgement
-    if judgement is None or judgement.verdict is Verdict.UNKNOWN:
-        return False
-    return judgement.verdict is not Verdict.PENDING or spec.until.is_plain
+    return finding.judgement is not None and finding.judgement.verdict is not Verdict.UNKNOWN
 
 
 def _judged(spec: JobSpec, document: dict[str, Json]) -> Finding:

@@ -204,6 +204,8 @@ def _submitted(spec: JobSpec, state: JobState, seen: Observation, now: Instant) 
             accepted = replace(
                 state, phase=move(state.phase, Move.ACCEPTED), submitted_at=now, streak=Streak(), error=None
             )
+            if _is_overdue(accepted, now):
+                return resume(spec, replace(accepted, due=now), now)
             return _scheduled(spec, accepted, cadence.first_poll(spec, accepted, seen, now), now)
         case Submitted.AGAIN:
             return _put_off(spec, _with_submit_error(state, seen), seen, now)
