@@ -12,24 +12,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tarry.testing.clock import FakeClock, NothingToWaitFor, VirtualLoop
     from tarry.testing.scripted import Answer, ScriptedJob, ScriptExhausted, Seen
+    from tarry.testing.stub import Behaviour, StubService
 
 __all__ = [
     "Answer",
+    "Behaviour",
     "FakeClock",
     "NothingToWaitFor",
     "ScriptExhausted",
     "ScriptedJob",
     "Seen",
+    "StubService",
     "VirtualLoop",
 ]
 
 _HOMES = {
     "Answer": "scripted",
+    "Behaviour": "stub",
     "FakeClock": "clock",
     "NothingToWaitFor": "clock",
     "ScriptExhausted": "scripted",
     "ScriptedJob": "scripted",
     "Seen": "scripted",
+    "StubService": "stub",
     "VirtualLoop": "clock",
 }
 
