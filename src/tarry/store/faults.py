@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tarry.errors import StoreError, StoreUnavailable
@@ -54,6 +54,8 @@ def classify(error: Exception) -> StoreError:
         if error.connection_invalidated:
             return StoreUnavailable("the connection to the database broke")
         return _of_driver(error.orig)
+    if isinstance(error, StatementError) and isinstance(error.orig, DATA_ERRORS):
+        return classify(error.orig)
     if isinstance(error, sqlite3.Error):
         return _of_driver(error)
     if isinstance(error, PoolTimeout):
@@ -77,7 +79,7 @@ def translated() -> Iterator[None]:
     except StoreError:
         raise
     except (SQLAlchemyError, sqlite3.Error, OSError, *DATA_ERRORS) as error:
-        raise classify(error) from (error.orig if isinstance(error, DBAPIError) else error)
+        raise classify(error) from (error.orig if isinstance(error, StatementError) else error)
 
 
 def _of_driver(error: BaseException | None) -> StoreError:

@@ -82,8 +82,8 @@ class FileLocks:
         if uuid in self._held:
             return True
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        # The flags keep the lock from being inherited by programs that the process starts.
-        file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        # Programs that this process starts do not inherit the handle, so they cannot keep the lock.
+        file = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         if not _lock(file):
             os.close(file)
             path.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ class FileLocks:
     def gone(self, uuid: str) -> bool:
         """True when there is no file, or its lock is free; False when it cannot be told."""
         try:
-            file = os.open(self._path(uuid), os.O_RDWR | os.O_CLOEXEC)
+            file = os.open(self._path(uuid), os.O_RDWR)
         except FileNotFoundError:
             return True
         except OSError:

@@ -102,8 +102,9 @@ class SqliteFile:
 
     def close(self) -> None:
         """Give back connections and locks. In a forked child nothing is touched: they are its parent's."""
-        opened, self._opened = self._opened, None
+        opened = self._opened
         if opened is not None and opened.pid == os.getpid():
+            self._opened = None
             self.locks.close()
             opened.writer.dispose()
             opened.reader.dispose()
@@ -221,7 +222,11 @@ def _url(text: str | URL) -> URL:
 
 def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection], None]) -> Engine:
     def connected(connection: Any, _record: Any) -> None:
-        prepare(connection)
+        try:
+            prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
 
     def begun(connection: Connection) -> None:
         connection.exec_driver_sql(begin)

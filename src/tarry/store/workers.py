@@ -51,7 +51,10 @@ class Workers:
         self._retire = update(worker).where(me, alive).values(released=1)
         self._uuid = select(worker.c.uuid).where(me)
         self._forget = delete(worker).where(or_(worker.c.dead == 1, worker.c.released == 1), until < bindparam("p_now"))
-        ownerless = and_(job.c.owner.is_not(None), ~exists().where(worker.c.id == job.c.owner, alive))
+        # An alias, because the statements below join the worker's row as well, dead or alive.
+        live = worker.alias("live")
+        owned = exists().where(live.c.id == job.c.owner, live.c.dead == 0, live.c.released == 0)
+        ownerless = and_(job.c.owner.is_not(None), ~owned)
         self._orphan = select(job.c.id).where(ownerless).limit(1)
         held = (
             select(job.c.id, job.c.owner, job.c.fence, job.c.step, job.c.polls, job.c.reserved)

@@ -1,0 +1,221 @@
+"""The contract of a store, as to workers: who is alive, and what becomes of the jobs of those who are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tarry.errors import StoreError
+from tarry.ports import JobRow
+from tarry.store.workers import BATCH
+from tarry.words import DAY, SECOND
+from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, new_job, reread, write
+
+LATER = START + TTL
+
+
+def undertaker(bench: Bench, now: int = LATER) -> int:
+    """A live worker that buries others."""
+    return bench.store.register("undertaker", now, TTL)
+
+
+def kinds(bench: Bench, row: JobRow) -> list[str]:
+    """The kinds of the job's events."""
+    return [stored.event.kind for stored in bench.store.events("default", row.key, (0, 0), 100)]
+
+
+# Leases
+
+
+def test_a_worker_registers_once(bench: Bench) -> None:
+    """The same uuid is the same worker; another gets another id."""
+    first = bench.store.register("first", START, TTL)
+    assert bench.store.register("first", START, TTL) == first
+    assert bench.another().register("second", START, TTL) != first
+
+
+def test_worker_ids_are_never_used_again(bench: Bench) -> None:
+    """A job may still name a worker whose row is long gone."""
+    first = bench.store.register("first", START, TTL)
+    bench.damage("DELETE FROM tarry_worker")
+    assert bench.store.register("second", START, TTL) > first
+
+
+@pytest.mark.parametrize("uuid", ["", "../first", "a/b", "a\x00", "u" * 65])
+def test_a_uuid_that_is_no_file_name_is_refused(bench: Bench, uuid: str) -> None:
+    """A uuid becomes the name of a lock: it must not lead elsewhere."""
+    with pytest.raises(StoreError, match="worker uuid"):
+        bench.store.register(uuid, START, TTL)
+
+
+def test_a_lease_renewed_keeps_the_worker_alive(bench: Bench) -> None:
+    """Renewed at any time before it is declared dead, it lives, and keeps its jobs."""
+    row = held(bench.store)
+    assert row.owner is not None
+    assert bench.store.renew(row.owner, START + TTL, TTL)
+    assert bench.store.renew(row.owner, START + TTL, TTL)
+    assert bench.store.bury(undertaker(bench), LATER) == 0
+    assert reread(bench.store, row) == row
+
+
+def test_the_dead_do_not_come_back(bench: Bench) -> None:
+    """Declared dead, a worker neither renews nor registers under its old uuid."""
+    worker = bench.store.register("first", START, TTL)
+    bench.store.bury(undertaker(bench), LATER)
+    assert not bench.store.renew(worker, LATER, TTL)
+    assert not bench.store.renew(999, LATER, TTL)
+    with pytest.raises(StoreError, match="new uuid"):
+        bench.store.register("first", LATER, TTL)
+
+
+def test_nobody_buries_itself(bench: Bench) -> None:
+    """One that is late itself still has its row: another has to say that it is dead."""
+    worker = bench.store.register("first", START, TTL)
+    assert bench.store.bury(worker, LATER) == 0
+    assert bench.store.renew(worker, LATER, TTL)
+
+
+def test_dead_rows_are_forgotten_after_a_day(bench: Bench) -> None:
+    """The table of workers stays small, however often processes start."""
+    me = undertaker(bench, START)
+    for n in range(5):
+        bench.store.register(f"w{n}", START, TTL)
+    bench.store.renew(me, START, 9 * DAY)
+    bench.store.bury(me, LATER)
+    assert bench.count("tarry_worker") == 6
+    bench.store.register("late", START + DAY, TTL)
+    bench.store.bury(me, LATER + DAY + 1)
+    assert bench.count("tarry_worker") == 2
+
+
+# Freeing
+
+
+def test_a_dead_workers_job_is_free_at_once(bench: Bench) -> None:
+    """Without a permit nothing was sent: no count, no strike, due as before."""
+    row = held(bench.store)
+    assert bench.another().bury(undertaker(bench), LATER) == 1
+    after = reread(bench.store, row)
+    assert (after.owner, after.nonce, after.polls, after.strikes, after.polled_at) == (None, None, 0, 0, None)
+    assert (after.fence, after.step, after.due, after.wake) == (row.fence + 1, row.step + 1, START, START)
+    assert kinds(bench, row) == ["freed"]
+
+
+def test_a_dead_workers_permit_is_counted(bench: Bench) -> None:
+    """It may have been used, at the latest when the lease ended: counted, struck, and the floor kept from there."""
+    row = held(bench.store)
+    bench.store.reserve([grip(row)])
+    assert bench.store.bury(undertaker(bench), LATER + 5) == 1
+    after = reread(bench.store, row)
+    assert (after.polls, after.reserved, after.strikes, after.polled_at) == (1, 0, 1, LATER)
+    assert (after.due, after.wake) == (LATER + FLOOR, LATER + FLOOR)
+    (off, freed) = bench.store.events("default", row.key, (0, 0), 9)
+    assert (off.event.kind, off.event.data) == ("written_off", {"worker": row.owner, "polls": 1})
+    assert (freed.event.kind, freed.event.at) == ("freed", LATER + 5)
+
+
+def test_a_later_due_time_stands(bench: Bench) -> None:
+    """What the service asked for, or a poll that started later, is not brought forward by a death."""
+    row = held(bench.store)
+    bench.store.checkpoint([write(grip(row), 1, polled_at=LATER + 7, due=LATER + 90 * SECOND, reserved=1)])
+    bench.store.bury(undertaker(bench), LATER)
+    after = reread(bench.store, row)
+    assert (after.polls, after.polled_at, after.due) == (2, LATER + 7, LATER + 90 * SECOND)
+
+
+def test_the_last_permit_lost_is_the_last_poll(bench: Bench) -> None:
+    """Spent by a death, the limit permits nothing more: the next owner can only end the job."""
+    row = held(bench.store, max_polls=1)
+    bench.store.reserve([grip(row)])
+    me = undertaker(bench)
+    bench.store.bury(me, LATER)
+    (again,) = bench.store.claim(me, "n2", LATER, [row.id])
+    assert (again.polls, again.max_polls) == (1, 1)
+    assert bench.store.reserve([grip(again)]) == [False]
+
+
+def test_a_count_past_the_limit_is_left_there(bench: Bench) -> None:
+    """The limit bounds what is added; it hides nothing that is on record."""
+    row = held(bench.store)
+    bench.damage("UPDATE tarry_job SET polls = 5, reserved = 1")
+    bench.store.bury(undertaker(bench), LATER)
+    assert reread(bench.store, row).polls == 5
+
+
+def test_a_burial_repeated_frees_nothing_more(bench: Bench) -> None:
+    """The permit is written off once, whoever looks and however often."""
+    row = held(bench.store)
+    bench.store.reserve([grip(row)])
+    me = undertaker(bench)
+    assert [bench.store.bury(me, LATER), bench.another().bury(me, LATER), bench.store.bury(me, LATER)] == [1, 0, 0]
+    assert reread(bench.store, row).polls == 1
+    assert kinds(bench, row) == ["written_off", "freed"]
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        lambda row: ("checkpoint", [write(grip(row), 1)]),
+        lambda row: ("checkpoint", [write(grip(row), 1, release=True)]),
+        lambda row: ("checkpoint", [ending(grip(row))]),
+        lambda row: ("reserve", [grip(row)]),
+    ],
+)
+def test_who_was_declared_dead_writes_nothing(
+    bench: Bench, late: Callable[[JobRow], tuple[str, list[object]]]
+) -> None:
+    """A process that was only paused finds its fence gone: each of its writes is refused."""
+    row = held(bench.store)
+    bench.store.bury(undertaker(bench), LATER)
+    freed = reread(bench.store, row)
+    method, arguments = late(row)
+    assert getattr(bench.store, method)(arguments) == [False]
+    assert bench.store.release([grip(row)], LATER) == [False]
+    assert reread(bench.store, row) == freed
+
+
+def test_jobs_without_a_living_owner_are_swept(bench: Bench) -> None:
+    """An owner whose row is gone altogether owns nothing; its permit ended, at the latest, now."""
+    row = held(bench.store)
+    bench.store.reserve([grip(row)])
+    bench.damage("DELETE FROM tarry_worker")
+    assert bench.store.bury(undertaker(bench), LATER + 3) == 1
+    assert reread(bench.store, row).polled_at == LATER + 3
+
+
+def test_many_jobs_are_freed_in_batches(bench: Bench) -> None:
+    """More than one transaction's worth, each job once."""
+    worker = bench.store.register("first", START, TTL)
+    jobs = [bench.store.add(new_job(f"{n:04}"))[0].id for n in range(BATCH + 1)]
+    bench.store.claim(worker, "n1", START, jobs)
+    assert bench.store.bury(undertaker(bench), LATER) == BATCH + 1
+    assert {row.owner for row in bench.store.rows(jobs)} == {None}
+
+
+def test_a_damaged_row_does_not_keep_the_dead_above_ground(bench: Bench) -> None:
+    """The others are freed; the damaged one is left as it is."""
+    bad, good = held(bench.store, "bad"), held(bench.store, "good")
+    bench.store.reserve([grip(bad), grip(good)])
+    bench.damage("UPDATE tarry_job SET floor = 'x' WHERE key = 'bad'")
+    me = undertaker(bench)
+    assert [bench.store.bury(me, LATER), bench.store.bury(me, LATER)] == [1, 0]
+    assert reread(bench.store, good).owner is None
+    assert bench.store.glance([bad.id])[0].owner == bad.owner
+
+
+# Retiring
+
+
+def test_a_retired_worker_leaves_nothing_behind(bench: Bench) -> None:
+    """What it still held is free, and a permit that it could not settle is counted, from now."""
+    sent, idle = held(bench.store, "sent"), held(bench.store, "idle")
+    bench.store.reserve([grip(sent)])
+    assert sent.owner is not None
+    for _ in range(2):
+        bench.store.retire(sent.owner, START + 4)
+    after = reread(bench.store, sent)
+    assert (after.owner, after.polls, after.polled_at, after.due) == (None, 1, START + 4, START + 4 + FLOOR)
+    assert (kinds(bench, sent), kinds(bench, idle)) == (["written_off", "freed"], ["freed"])
+    assert not bench.store.renew(sent.owner, START, TTL)
+    bench.store.retire(999, START)

@@ -1,0 +1,597 @@
+"""What any transport does: one request, one observation; held by httpx, by httpx2 and by our own client."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from types import ModuleType
+from typing import Any
+
+import httpcore
+import httpcore2
+import httpx
+import httpx2
+import pytest
+
+from tarry.core.observation import CallError, Observation
+from tarry.errors import SpecError
+from tarry.http.errors import is_known, translate
+from tarry.http.quiet import LOGGERS
+from tarry.http.transport import IN_FLIGHT, MAX_HEADERS, HttpTransport
+from tarry.ports import Prepared
+from tarry.words import SECOND, CallKind, ErrorKind
+from tests.raw_server import Answer, Exchange, RawServer, response, serve
+
+LIBRARIES: dict[str, ModuleType | None] = {"own": None, "httpx": httpx, "httpx2": httpx2}
+SHORT = SECOND // 5
+
+
+class Ticks:
+    """A clock whose every reading is a microsecond later."""
+
+    def __init__(self) -> None:
+        self.now = count(1).__next__
+
+    async def sleep(self, span: int) -> None:
+        raise AssertionError("a transport does not sleep")
+
+
+@pytest.fixture(params=LIBRARIES.values(), ids=LIBRARIES.keys())
+def library(request: pytest.FixtureRequest) -> ModuleType | None:
+    """The library of the caller's client; None where the transport opens its own."""
+    found: ModuleType | None = request.param
+    return found
+
+
+@asynccontextmanager
+async def transport(library: ModuleType | None, *, client: dict[str, Any] | None = None, **options: Any) -> Any:
+    """A transport over a client of this library, both closed at the end."""
+    given = library.AsyncClient(trust_env=False, **(client or {})) if library else None
+    made = HttpTransport(given, clock=Ticks(), **options)
+    try:
+        yield made
+    finally:
+        await made.aclose()
+        if given:
+            assert not given.is_closed
+            await given.aclose()
+
+
+def get(url: str, **options: Any) -> Prepared:
+    """A poll of this URL."""
+    return Prepared(CallKind.POLL, "GET", url, **options)
+
+
+def seen(
+    library: ModuleType | None, answer: Answer, *, path: str = "/", timeout: int = 5 * SECOND, **options: Any
+) -> tuple[Observation, RawServer]:
+    """What one call to a server that answers like this brings, and what the server saw."""
+
+    async def call() -> tuple[Observation, RawServer]:
+        async with serve(answer) as server, transport(library, **options) as made:
+            return await made.send(get(server.origin + path, timeout=timeout)), server
+
+    return asyncio.run(call())
+
+
+def error_of(observation: Observation) -> CallError:
+    """The error that must be there."""
+    assert observation.error is not None
+    assert len(observation.error.detail) <= 200
+    assert "\n" not in observation.error.detail
+    return observation.error
+
+
+def test_an_answer_is_an_observation(library: ModuleType | None) -> None:
+    """Status, lower-case headers with equal names joined, the JSON value, the URL without its query, two instants."""
+    observation, server = seen(
+        library,
+        response(b'{"a": [1]}', "X-One: 1\r\nx-one: 2\r\nSet-Cookie: sid=1", "202 Accepted"),
+        path="/jobs/7?sig=abc",
+    )
+    assert observation == Observation(
+        CallKind.POLL,
+        1,
+        2,
+        status=202,
+        headers={"content-length": "10", "x-one": "1, 2"},
+        body={"a": [1]},
+        is_json=True,
+        url=f"{server.origin}/jobs/7",
+    )
+    assert len(server.requests) == 1
+
+
+def test_a_request_is_sent_as_prepared(library: ModuleType | None) -> None:
+    """Method, target, headers and body arrive; nothing is asked for that could not be unpacked within bounds."""
+
+    async def call() -> bytes:
+        async with serve(response()) as server, transport(library) as made:
+            await made.send(
+                Prepared(
+                    CallKind.SUBMIT,
+                    "POST",
+                    f"{server.origin}/a%2Fb?sig=a%2Bb%3D&x={{y}}",
+                    headers=(("Accept", "application/json"), ("X-Key", "1")),
+                    content=b'{"a":1}',
+                )
+            )
+            return server.requests[0]
+
+    head, _, body = asyncio.run(call()).partition(b"\r\n\r\n")
+    lines = head.lower().split(b"\r\n")
+    assert lines[0] == b"post /a%2fb?sig=a%2bb%3d&x=%7by%7d http/1.1"
+    assert {b"accept: application/json", b"x-key: 1", b"accept-encoding: gzip, identity"} <= set(lines)
+    assert sum(line.startswith((b"accept:", b"accept-encoding:")) for line in lines) == 2
+    assert body == b'{"a":1}'
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_an_answer(library: ModuleType | None, status: int) -> None:
+    """It is never followed, not even by a client that would."""
+    options = {"client": {"follow_redirects": True}} if library else {}
+    observation, server = seen(library, response(b"", "Location: /elsewhere", f"{status} Moved"), **options)
+    assert (observation.status, observation.headers["location"]) == (status, "/elsewhere")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [204, 304, 404, 429, 500, 503, 599, 999])
+def test_any_status_is_an_answer(library: ModuleType | None, status: int) -> None:
+    """What it means is not the transport's to say."""
+    observation, _ = seen(library, f"HTTP/1.1 {status} X\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n".encode())
+    assert (observation.status, observation.error, observation.headers["retry-after"]) == (status, None, "7")
+
+
+def test_gzip_is_unpacked(library: ModuleType | None) -> None:
+    """One coding, by our own hand."""
+    observation, _ = seen(library, response(gzip.compress(b'{"a": 1}'), "Content-Encoding: gzip"))
+    assert (observation.body, observation.is_json, observation.error) == ({"a": 1}, True, None)
+
+
+@pytest.mark.parametrize(
+    ("body", "head", "kind"),
+    [
+        (b"x" * 2_000, "", ErrorKind.TOO_LARGE),
+        (gzip.compress(b"x" * 1_000_000), "Content-Encoding: gzip", ErrorKind.TOO_LARGE),
+        (b'{"a": 1}', "Content-Encoding: gzip", ErrorKind.BAD_BODY),
+        (gzip.compress(gzip.compress(b"{}")), "Content-Encoding: gzip, gzip", ErrorKind.BAD_BODY),
+        (b"{}", "Content-Encoding: br", ErrorKind.BAD_BODY),
+        (b"{}", f"X-Long: {'x' * 40_000}\r\nX-More: {'x' * 40_000}", ErrorKind.TOO_LARGE),
+    ],
+)
+def test_a_body_out_of_bounds_is_an_error(library: ModuleType | None, body: bytes, head: str, kind: ErrorKind) -> None:
+    """The status stays known, and that the request was sent."""
+    observation, _ = seen(library, response(body, head), max_body=1_000)
+    assert (observation.status, observation.body) == (200, None)
+    assert (error_of(observation).kind, error_of(observation).sent) == (kind, True)
+
+
+def test_an_error_page_that_cannot_be_read_leaves_its_status(library: ModuleType | None) -> None:
+    """What is not 2xx is judged by its status and headers."""
+    observation, _ = seen(library, response(b"x" * 2_000, "Retry-After: 7", "429 Slow Down"), max_body=1_000)
+    assert (observation.status, observation.headers["retry-after"], observation.body) == (429, "7", None)
+    assert observation.error is None
+
+
+def test_an_endless_body_is_stopped_early(library: ModuleType | None) -> None:
+    """The transport hangs up once it has read enough, long before the call's time is over."""
+
+    async def endless(exchange: Exchange) -> None:
+        await exchange.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            await exchange.write(b"x" * 65_536)
+
+    observation, _ = seen(library, endless, timeout=60 * SECOND)
+    assert error_of(observation).kind is ErrorKind.TOO_LARGE
+
+
+async def garbage(exchange: Exchange) -> None:
+    """Something that is not HTTP."""
+    await exchange.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+    exchange.writer.close()
+
+
+async def short(exchange: Exchange) -> None:
+    """Half of the body."""
+    await exchange.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"a"')
+    exchange.writer.close()
+
+
+async def reset(exchange: Exchange) -> None:
+    """No answer at all, rudely."""
+    exchange.reset()
+
+
+async def closed(exchange: Exchange) -> None:
+    """No answer at all, politely."""
+    exchange.writer.close()
+
+
+@pytest.mark.parametrize("answer", [garbage, short, reset, closed])
+def test_a_broken_exchange_is_one_failed_call(
+    library: ModuleType | None, answer: Callable[[Exchange], Awaitable[None]]
+) -> None:
+    """The request may have arrived, and is not sent again."""
+    observation, server = seen(library, answer)
+    assert (error_of(observation).kind, error_of(observation).sent) == (ErrorKind.PROTOCOL, True)
+    assert len(server.requests) == 1
+
+
+async def hang(exchange: Exchange) -> None:
+    """No answer, and no end."""
+    await exchange.hang()
+
+
+async def drip_body(exchange: Exchange) -> None:
+    """A body that never ends, in small pieces."""
+    await exchange.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    await exchange.drip(b" ")
+
+
+async def drip_headers(exchange: Exchange) -> None:
+    """Headers that never end, in small pieces."""
+    await exchange.write(b"HTTP/1.1 200 OK\r\nX: ")
+    await exchange.drip(b"x")
+
+
+async def early_answers(exchange: Exchange) -> None:
+    """Interim answers for ever."""
+    await exchange.drip(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+
+
+@pytest.mark.parametrize("answer", [hang, drip_body, drip_headers, early_answers])
+def test_the_whole_call_is_bounded(library: ModuleType | None, answer: Callable[[Exchange], Awaitable[None]]) -> None:
+    """No server keeps a call alive by sending a little: one bound from the first byte to the last."""
+
+    async def call() -> tuple[Observation, float]:
+        async with serve(answer) as server, transport(library) as made:
+            before = asyncio.get_running_loop().time()
+            observation = await made.send(get(server.origin, timeout=SHORT))
+            return observation, asyncio.get_running_loop().time() - before
+
+    observation, took = asyncio.run(call())
+    assert (error_of(observation).kind, error_of(observation).sent) == (ErrorKind.TIMEOUT, True)
+    assert took < 2
+
+
+@pytest.mark.parametrize("timeouts", [{"read_timeout": SHORT}, {"read_timeout": SHORT, "connect_timeout": SHORT}])
+def test_a_read_may_be_bounded_by_itself(library: ModuleType | None, timeouts: dict[str, int]) -> None:
+    """The request's own read timeout cuts earlier than the call's bound."""
+
+    async def call() -> Observation:
+        async with serve(hang) as server, transport(library) as made:
+            observed: Observation = await made.send(get(server.origin, timeout=60 * SECOND, **timeouts))
+            return observed
+
+    assert error_of(asyncio.run(call())).kind is ErrorKind.TIMEOUT
+
+
+def test_a_refused_connection_sent_nothing(library: ModuleType | None) -> None:
+    """No byte of the request left, and the error says so."""
+
+    async def call() -> Observation:
+        async with serve(b"") as server:
+            gone = server.origin
+        async with transport(library) as made:
+            observed: Observation = await made.send(get(f"{gone}/x?sig=canary"))
+            return observed
+
+    error = error_of(asyncio.run(call()))
+    assert (error.kind, error.sent) == (ErrorKind.CONNECT, False)
+    assert error.detail.startswith("could not connect: http://127.0.0.1:")
+    assert "canary" not in error.detail
+
+
+@pytest.mark.parametrize("options", [{"timeout": SHORT}, {"connect_timeout": SHORT, "timeout": 60 * SECOND}])
+def test_a_handshake_that_hangs_sent_nothing(library: ModuleType | None, options: dict[str, int]) -> None:
+    """Cut before the request could leave, by the call's bound or the connection's own."""
+
+    async def call() -> Observation:
+        async with serve(hang) as server, transport(library) as made:
+            observed: Observation = await made.send(get(server.origin.replace("http", "https"), **options))
+            return observed
+
+    error = error_of(asyncio.run(call()))
+    assert (error.kind, error.sent) == (ErrorKind.CONNECT, False)
+
+
+@pytest.mark.parametrize(
+    ("url", "kinds"),
+    [
+        ("http://127.0.0.1:99999/", {ErrorKind.REFUSED}),
+        ("http://127.0.0.1:-1/", {ErrorKind.REFUSED}),
+        ("http://0177.0.0.1/", {ErrorKind.REFUSED}),
+        ("ftp://127.0.0.1/", {ErrorKind.REFUSED}),
+        ("http://" + "a" * 70 + "\u00e9/", {ErrorKind.REFUSED}),
+        ("http://127.0.0.1/" + "x" * 70_000, {ErrorKind.REFUSED}),
+        ("nonsense", {ErrorKind.REFUSED}),
+    ],
+)
+def test_a_url_that_cannot_be_called_is_an_observation(
+    library: ModuleType | None, url: str, kinds: set[ErrorKind]
+) -> None:
+    """Whatever the library raises for it, groups of errors included."""
+
+    async def call() -> Observation:
+        async with transport(library) as made:
+            observed: Observation = await made.send(get(url))
+            return observed
+
+    error = error_of(asyncio.run(call()))
+    assert error.kind in kinds
+    assert not error.sent
+
+
+def test_a_dropped_connection_is_not_tried_again(library: ModuleType | None) -> None:
+    """A kept connection that the server drops on the second request is a failed call: two calls, two requests."""
+
+    async def once(exchange: Exchange) -> None:
+        if exchange.number == 1:
+            await exchange.write(response(b"1"))
+        else:
+            exchange.writer.close()
+
+    async def call() -> tuple[Observation, Observation, RawServer]:
+        async with serve(once) as server, transport(library) as made:
+            return await made.send(get(server.origin)), await made.send(get(server.origin)), server
+
+    first, second, server = asyncio.run(call())
+    assert first.body == 1
+    assert (error_of(second).kind, error_of(second).sent) == (ErrorKind.PROTOCOL, True)
+    assert (len(server.requests), server.connections) == (2, 1)
+
+
+def test_connections_are_kept(library: ModuleType | None) -> None:
+    """Polls of one service share a connection."""
+
+    async def call() -> RawServer:
+        async with serve(response(b"1")) as server, transport(library) as made:
+            for _ in range(3):
+                await made.send(get(server.origin))
+            return server
+
+    server = asyncio.run(call())
+    assert (len(server.requests), server.connections) == (3, 1)
+
+
+def test_cancelling_goes_through(library: ModuleType | None) -> None:
+    """The caller's cancellation is raised, at once, and the transport works on."""
+
+    async def call() -> Observation:
+        async def first_hangs(exchange: Exchange) -> None:
+            await (exchange.hang() if exchange.number == 1 else exchange.write(response(b"2")))
+
+        async with serve(first_hangs) as server, transport(library) as made:
+            waiting = asyncio.create_task(made.send(get(server.origin)))
+            await server.arrived.wait()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            observed: Observation = await made.send(get(server.origin))
+            return observed
+
+    assert asyncio.run(call()).body == 2
+
+
+def test_waiting_for_a_turn_is_told_apart(library: ModuleType | None) -> None:
+    """With all places taken, a call that runs out of time says so, and that nothing was sent."""
+
+    async def call() -> Observation:
+        async with serve(hang) as server, transport(library) as made:
+            busy = [asyncio.create_task(made.send(get(server.origin))) for _ in range(IN_FLIGHT)]
+            while len(server.requests) < IN_FLIGHT:
+                server.arrived.clear()
+                await server.arrived.wait()
+            observed: Observation = await made.send(get(server.origin, timeout=SHORT))
+            for each in busy:
+                each.cancel()
+            await asyncio.gather(*busy, return_exceptions=True)
+            assert len(server.requests) == IN_FLIGHT
+            return observed
+
+    error = error_of(asyncio.run(call()))
+    assert (error.kind, error.sent) == (ErrorKind.POOL, False)
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_full_pool_of_the_callers_client_is_told_apart(library: ModuleType) -> None:
+    """It is congestion here and not there, and nothing was sent."""
+
+    async def call() -> Observation:
+        limits = {"limits": library.Limits(max_connections=1)}
+        async with serve(hang) as server, transport(library, client=limits) as made:
+            busy = asyncio.create_task(made.send(get(server.origin)))
+            await server.arrived.wait()
+            observed: Observation = await made.send(get(server.origin, timeout=SHORT))
+            busy.cancel()
+            await asyncio.gather(busy, return_exceptions=True)
+            return observed
+
+    error = error_of(asyncio.run(call()))
+    assert (error.kind, error.sent) == (ErrorKind.POOL, False)
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_the_callers_client_is_used_as_it_is(library: ModuleType) -> None:
+    """Its headers and auth go along, its params never into our URL, and it stays open."""
+    client = {"headers": {"X-Mine": "1"}, "params": {"theirs": "1"}, "auth": ("user", "pass")}
+    _, server = seen(library, response(), path="/x?ours=1", client=client)
+    head = server.requests[0].lower()
+    assert head.startswith(b"get /x?ours=1 ")
+    assert b"x-mine: 1" in head
+    assert b"authorization: basic" in head
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_hook_may_read_the_answer_first(library: ModuleType) -> None:
+    """What a hook of the caller's client has read is taken from there, within the same bound."""
+
+    async def read(answer: Any) -> None:
+        await answer.aread()
+
+    hooks = {"event_hooks": {"response": [read]}}
+    packed = response(gzip.compress(b"[1]"), "Content-Encoding: gzip")
+    assert seen(library, packed, client=hooks)[0].body == [1]
+    large, _ = seen(library, response(b"x" * 2_000), client=hooks, max_body=1_000)
+    assert error_of(large).kind is ErrorKind.TOO_LARGE
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_hook_that_raises_is_a_failed_call(library: ModuleType) -> None:
+    """One that refuses the status, and one that fails with a secret in its words."""
+
+    async def refuse(answer: Any) -> None:
+        answer.raise_for_status()
+
+    async def fail(_: Any) -> None:
+        raise RuntimeError("canary")
+
+    refused, _ = seen(
+        library, response(status="500 X"), path="/?sig=canary", client={"event_hooks": {"response": [refuse]}}
+    )
+    failed, _ = seen(library, response(), client={"event_hooks": {"response": [fail]}})
+    assert error_of(refused).kind is ErrorKind.HTTP_STATUS
+    assert (error_of(failed).kind, error_of(failed).sent) == (ErrorKind.PROTOCOL, True)
+    assert "canary" not in error_of(refused).detail + error_of(failed).detail
+
+
+@pytest.mark.parametrize("client", [httpx.Client, httpx2.Client, object])
+def test_another_client_is_refused(client: type) -> None:
+    """A blocking one, or a stranger: said at once."""
+    made = client()
+    with pytest.raises(SpecError, match="AsyncClient"):
+        HttpTransport(made, clock=Ticks())
+    if hasattr(made, "close"):
+        made.close()
+
+
+def test_our_own_client_keeps_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy from the environment, no netrc, no cookies from one job to the next."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+
+    async def call() -> RawServer:
+        async with serve(response(b"1", "Set-Cookie: sid=1; Path=/")) as server, transport(None) as made:
+            for _ in range(2):
+                observation = await made.send(get(server.origin))
+                assert "set-cookie" not in observation.headers
+            return server
+
+    server = asyncio.run(call())
+    assert len(server.requests) == 2
+    assert b"cookie" not in server.requests[1].lower()
+
+
+def test_a_transport_closes_what_it_opened() -> None:
+    """Nothing to close before the first call; after it, our own client, once."""
+
+    async def call() -> None:
+        made = HttpTransport(clock=Ticks())
+        await made.aclose()
+        async with serve(response()) as server:
+            await made.send(get(server.origin))
+            own = made._own
+            await made.aclose()
+            await made.aclose()
+        assert own.is_closed
+
+    asyncio.run(call())
+
+
+def test_nothing_of_a_call_is_logged(library: ModuleType | None, caplog: pytest.LogCaptureFixture) -> None:
+    """The libraries' loggers keep quiet about our calls at any level, and speak of other calls as before."""
+    caplog.set_level(logging.DEBUG)
+
+    def foreign() -> set[str]:
+        return {record.name for record in caplog.records if record.name.startswith(("httpx", "httpcore"))}
+
+    async def call() -> None:
+        async with serve(response(b"{}", "Location: /x?sig=canary")) as server, transport(library) as made:
+            await made.send(get(f"{server.origin}/x?sig=canary", headers=(("Authorization", "canary"),)))
+            assert foreign() == set()
+        async with serve(response(b"{}")) as server, (library or httpx).AsyncClient(trust_env=False) as other:
+            await other.get(f"{server.origin}/theirs")
+
+    asyncio.run(call())
+    assert "canary" not in caplog.text
+    assert "/theirs" in caplog.text
+    assert foreign() <= set(LOGGERS)
+
+
+def test_known_secrets_are_masked(library: ModuleType | None) -> None:
+    """What a server echoes of a secret is taken out of headers and body."""
+    answer = response(b'{"error": "bad key hunter2"}', "X-Echo: hunter2", "401 Unauthorized")
+    observation, _ = seen(library, answer, redact=lambda text: text.replace("hunter2", "***"))
+    assert observation.body == {"error": "bad key ***"}
+    assert observation.headers["x-echo"] == "***"
+
+
+# The libraries' errors
+
+
+def classes(library: ModuleType) -> list[type[Exception]]:
+    """Every exception that the library exports, warnings apart."""
+    exported = (getattr(library, name) for name in dir(library))
+    return [
+        found
+        for found in exported
+        if inspect.isclass(found) and issubclass(found, Exception) and not issubclass(found, Warning)
+    ]
+
+
+@pytest.mark.parametrize("foreign", [httpx, httpx2, httpcore, httpcore2])
+def test_every_error_of_the_libraries_has_a_meaning(foreign: ModuleType) -> None:
+    """None is left over: a class that a new version adds fails here."""
+    found = classes(foreign)
+    assert len(found) > 10
+    assert [each for each in found if not is_known(each)] == []
+
+
+UNSENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "InvalidURL", "UnsupportedProtocol"}
+
+
+@pytest.mark.parametrize("name", [*(each.__name__ for each in classes(httpx)), "OSError", "ValueError"])
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_every_error_of_the_libraries_is_an_observation(library: ModuleType, name: str) -> None:
+    """Whatever is raised below, as itself or in a group; nothing was sent only where that is certain."""
+    kind: Any = getattr(library, name, None) or {"OSError": OSError, "ValueError": ValueError}[name]
+    arguments = {"HTTPStatusError": {"request": None, "response": None}}.get(name, {})
+    message = () if name in {"StreamConsumed", "StreamClosed", "ResponseNotRead", "RequestNotRead"} else ("canary",)
+
+    async def call(error: Exception) -> Observation:
+        async def fail(_: Any) -> Any:
+            raise error
+
+        async with transport(library, client={"transport": library.MockTransport(fail)}) as made:
+            observed: Observation = await made.send(get("https://api.example.com/x?sig=canary"))
+            return observed
+
+    for error in (kind(*message, **arguments), ExceptionGroup("canary", [kind(*message, **arguments)])):
+        translated = error_of(asyncio.run(call(error)))
+        assert translated.sent is (name not in UNSENT)
+        assert "canary" not in translated.detail
+
+
+def test_the_systems_words_are_kept() -> None:
+    """The reason that a person can act on, from wherever it is in the chain, a circular one included."""
+    outer, inner = httpx.ConnectError("All connection attempts failed"), OSError(111, "Connect\nrefused\u202e!")
+    outer.__cause__ = ExceptionGroup("", [inner])
+    inner.__context__ = outer
+    assert translate(outer, "http://h").detail == "could not connect: http://h: Connect refused !"
+    assert translate(httpx.ReadError(""), "http://h").detail == "the connection broke: http://h: ReadError"
+
+
+def test_system_errors_outside_the_libraries_have_a_meaning() -> None:
+    """What the system raises past the libraries."""
+    import socket
+
+    assert not translate(socket.gaierror(-2, "Name or service not known"), "x").sent
+    assert not translate(ConnectionRefusedError(111, "Connection refused"), "x").sent
+    assert translate(ConnectionResetError(104, "Connection reset by peer"), "x").sent
+    assert translate(UnicodeError("label too long"), "x").kind is ErrorKind.REFUSED
+    assert translate(KeyError("x"), "x").kind is ErrorKind.PROTOCOL
