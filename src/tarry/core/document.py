@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tarry.core.spec import JobSpec
     from tarry.core.state import JobState
 
-_EXCERPT = 160
+_EXCERPT = 140
 
 
 def document(

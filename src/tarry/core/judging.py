@@ -20,7 +20,7 @@ from tarry.core.state import JobState
 from tarry.core.texts import short
 from tarry.words import ErrorKind, Json, Verdict
 
-_ERROR = 200
+_ERROR = 160
 
 
 class Sort(StrEnum):

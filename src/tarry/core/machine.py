@@ -31,7 +31,7 @@ from tarry.words import CallKind, Instant, Json, Micros, Outcome, Phase, Verdict
 
 Next: TypeAlias = tuple[JobState, Decision]
 
-_REASON = 200
+_REASON, _ERROR = 180, 160
 _OUTCOMES = {
     Verdict.SUCCEEDED: Outcome.SUCCEEDED,
     Verdict.PARTIAL: Outcome.PARTIAL,
@@ -226,7 +226,7 @@ def _put_off(spec: JobSpec, state: JobState, seen: Observation, now: Instant) ->
 
 def _with_submit_error(state: JobState, seen: Observation) -> JobState:
     error = excerpt(seen) if seen.error is None else f"{seen.error.kind}: {seen.error.detail}"
-    return replace(state, error=short(f"submit: {error}", _REASON))
+    return replace(state, error=short(f"submit: {error}", _ERROR))
 
 
 # Polls.

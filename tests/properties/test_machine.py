@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarry import Errors, Fixed, Hints, Limits, Linear, Outcome, Request
+from tarry.codec import decode_state, encode_state
+from tarry.core import Call, Stop, Wait, resume, sending
+from tarry.words import SECOND, CallKind, ErrorKind, Phase, micros
+from tests.unit.scripted import GET, POST, Answer, Script, broken, http, returned, spec, state
+
+STATES = st.sampled_from(["RUNNING", "QUEUED", "HELD", "odd", None, 7])
+HEADERS: Any = st.sampled_from([{}, {}, {"retry-after": "3"}, {"retry-after": "9999999999"}, {"retry-after": "0"}])
+STATUSES = st.sampled_from([200, 202, 204, 301, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 529])
+UNDECIDED: st.SearchStrategy[Answer] = st.one_of(
+    st.builds(state, STATES, st.just(200), HEADERS),
+    st.builds(http, STATUSES, st.sampled_from([None, "<html>", {}, [], 1]), HEADERS),
+    st.builds(broken, st.sampled_from(list(ErrorKind)), sent=st.booleans()),
+    st.builds(returned, st.sampled_from([None, {}, {"state": "RUNNING"}])),
+)
+ENDINGS = st.sampled_from([state("DONE"), state("FAILED"), http(410)])
+ANSWERS = st.lists(st.one_of(UNDECIDED, UNDECIDED, UNDECIDED, ENDINGS), min_size=1, max_size=25)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, *, submits: bool = True) -> Any:
+    total = draw(st.none() | st.integers(1, 600))
+    return spec(
+        submit=draw(st.sampled_from([None, POST, Request("PUT", GET.url)])) if submits else None,
+        strategy=draw(st.sampled_from([Fixed("1s"), Fixed("40s"), Linear("2s", jitter="full")])),
+        limits=Limits(
+            min_interval=draw(st.sampled_from(["0.5s", "1s", "30s"])),
+            max_polls=draw(st.none() | st.integers(1, 12)),
+            total_duration=total,
+            initial_delay=draw(st.sampled_from([0, 5, 1000])),
+        ),
+        errors=Errors(max_consecutive=draw(st.integers(1, 5)), min_outage=draw(st.sampled_from([0, 60]))),
+        hints=Hints(on_excess=draw(st.sampled_from(["cap", "fail"]))),
+        confirm=draw(st.sampled_from([1, 1, 2])),
+        progress="body.state",
+    )
+
+
+@given(jobs(), ANSWERS)
+def test_limits_and_floor_hold_for_any_answers(job: Any, answers: list[Answer]) -> None:
+    """Polls never exceed max_polls, never start closer than the floor, never start or last past the deadline."""
+    script = Script(job)
+    ended = script.play(*answers, forever=True) if job.limits.max_polls else script.play(*answers)
+    polls = [call for call in script.calls if call[0] is CallKind.POLL]
+    assert ended.polls == len(polls)
+    assert job.limits.max_polls is None or len(polls) <= job.limits.max_polls
+    floor = micros(job.limits.min_interval)
+    assert all(after[1] - before[1] >= floor for before, after in zip(polls, polls[1:], strict=False))
+    if ended.deadline is not None:
+        assert all(at + timeout <= ended.deadline for _, at, timeout in script.calls)
+    assert all(0 < timeout <= 30 * SECOND for _, _, timeout in script.calls)
+
+
+@given(jobs(), ANSWERS)
+def test_a_state_is_always_whole(job: Any, answers: list[Answer]) -> None:
+    """It stores and comes back, stays small, and is over if and only if the decision is to stop."""
+    script = Script(job)
+    script.play(*answers)
+    found, decision = script.state, script.decision
+    assert decode_state(encode_state(found)) == found
+    assert len(encode_state(found).encode()) < 2048
+    assert isinstance(decision, Stop) == (found.phase is Phase.DONE) == (found.outcome is not None)
+    assert (found.due is None) == (found.phase is Phase.DONE)
+    assert found.failed_polls <= found.polls
+
+
+@given(jobs(), ANSWERS, st.integers(0, 10**10))
+def test_an_outcome_is_given_once(job: Any, answers: list[Answer], later: int) -> None:
+    """Whoever looks at a job that is over finds it as it was."""
+    script = Script(job)
+    ended = script.play(*answers)
+    if isinstance(script.decision, Stop):
+        assert resume(job, ended, script.now + later) == (ended, script.decision)
+        assert ended.outcome is script.decision.outcome
+
+
+@given(jobs(submits=False), st.lists(UNDECIDED, max_size=10))
+def test_no_success_is_lost(job: Any, answers: list[Answer]) -> None:
+    """A poll that is made and says done (as often as has to be confirmed) ends the job as done."""
+    script = Script(job)
+    script.play(*answers)
+    for _ in range(job.confirm):
+        if isinstance(script.decision, Stop):
+            return
+        before = script.state
+        script.play(state("DONE"))
+        assert script.state.polls == before.polls + 1
+    last = script.state.confirming
+    assert last is not None
+    assert (script.state.outcome is Outcome.SUCCEEDED) == (last.times >= job.confirm)
+
+
+@given(jobs(), ANSWERS)
+def test_a_restart_changes_nothing(job: Any, answers: list[Answer]) -> None:
+    """Resuming a stored state at the same moment decides what was decided."""
+    script = Script(job)
+    for answer in answers:
+        script.play(answer)
+        found, decision = script.state, script.decision
+        assert resume(job, decode_state(encode_state(found)), script.now) == (found, decision)
+
+
+@given(jobs(), ANSWERS, st.lists(st.integers(0, 400), min_size=1, max_size=5))
+def test_downtime_never_adds_a_second_submit_or_poll(job: Any, answers: list[Answer], pauses: list[int]) -> None:
+    """However long the process is down, it finds at most one call to make, and makes no second submit unsafely."""
+    script = Script(job)
+    for answer, pause in zip(answers, pauses, strict=False):
+        script.play(answer)
+        if isinstance(script.decision, Stop):
+            break
+        decision = script.restart(script.now + pause * SECOND)
+        if isinstance(decision, Wait):
+            assert decision.due > script.now
+    if job.submit == POST:
+        left = [answer for answer in script.calls if answer[0] is CallKind.SUBMIT]
+        assert len(left) == script.state.submit_tries
+
+
+@given(jobs(), st.integers(0, 10**9))
+def test_a_submit_found_half_sent_is_never_repeated_silently(job: Any, pause: int) -> None:
+    """Only a PUT is; a POST without the promise waits for a person."""
+    script = Script(job)
+    if job.submit is None or not isinstance(script.decision, Call):
+        return
+    script.state = sending(job, script.state, CallKind.SUBMIT, 0)
+    decision = script.restart(pause)
+    if job.submit == POST:
+        assert decision == Stop(Outcome.SUBMIT_UNKNOWN)
+    else:
+        assert decision == Stop(Outcome.TIMED_OUT) or isinstance(decision, Call)
+
+
+@given(jobs(submits=False), st.integers(0, 10**9), st.integers(1, 12))
+def test_a_state_found_at_any_time_is_polled_at_most_once_past_its_deadline(job: Any, late: int, polls: int) -> None:
+    """And never at all once max_polls are spent."""
+    script = Script(job)
+    script.state = replace(script.state, polls=polls, polled_at=script.state.created_at)
+    decision = script.restart(late)
+    if job.limits.max_polls is not None and polls >= job.limits.max_polls:
+        assert isinstance(decision, Stop)
+    script.play(state("RUNNING"))
+    if script.state.deadline is not None and late >= script.state.deadline:
+        assert script.state.outcome in {Outcome.TIMED_OUT, Outcome.EXHAUSTED}
+        assert len(script.calls) <= 1
