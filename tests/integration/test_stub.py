@@ -115,7 +115,7 @@ def test_a_slow_answer_holds_up_only_its_own_connection() -> None:
             reader, writer = await asyncio.open_connection(stub.host, stub.port)
             other, other_writer = await asyncio.open_connection(stub.host, stub.port)
             writer.write(get("/jobs?mode=answer&delay=3600", method="POST") + get("/jobs"))
-            await asyncio.sleep(1)
+            await clock.sleep(SECOND)
             other_writer.write(get("/jobs"))
             assert len(json.loads((await answer(other))[2])["jobs"]) == 1
             assert clock.now() == SECOND
@@ -263,9 +263,9 @@ def test_a_delayed_answer_to_nobody_is_harmless() -> None:
             for mode in ("answer", "drip", "hang"):
                 reader, writer = await asyncio.open_connection(stub.host, stub.port)
                 writer.write(get(f"/jobs?mode={mode}&delay=5&pause=5", method="POST"))
-                await asyncio.sleep(7)
+                await clock.sleep(7 * SECOND)
                 writer.close()
-                await asyncio.sleep(1)
+                await clock.sleep(SECOND)
                 del reader
             assert len(stub.jobs) == 3
 
@@ -320,7 +320,7 @@ def test_pipelined_requests_behind_a_slow_one_are_bounded() -> None:
             while writer.transport.get_write_buffer_size() == 0 and sent < 100_000_000:
                 writer.write(flood)
                 sent += len(flood)
-                await asyncio.sleep(0)
+                await clock.sleep(0)
             writer.transport.abort()
             return sent
 

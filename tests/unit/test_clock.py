@@ -66,7 +66,7 @@ def test_sleep_ends_within_a_second_of_a_suspend() -> None:
         nonlocal suspended
         began = fake.now()
         sleeper = asyncio.create_task(clock.sleep(HOUR))
-        await asyncio.sleep(0.5)
+        await fake.sleep(SECOND // 2)
         suspended = 2 * HOUR
         await sleeper
         return fake.now() - began

@@ -13,9 +13,17 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from tarry import testing
 from tarry.offload import ThreadOffload
 from tarry.testing.clock import FakeClock, NothingToWaitFor, VirtualLoop
 from tarry.words import DAY, HOUR, MILLISECOND, SECOND, instant
+
+
+async def later(seconds: float) -> None:
+    """Wait by a timer of asyncio's own."""
+    awake = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, awake.set)
+    await awake.wait()
 
 
 def test_starts_where_told() -> None:
@@ -58,12 +66,12 @@ def test_a_sleep_of_two_hours_takes_two_virtual_hours() -> None:
     assert clock.now() == 2 * HOUR
 
 
-def test_asyncio_sleep_and_loop_time_move_with_the_clock() -> None:
-    """The sleep and the time of asyncio itself are the clock's."""
+def test_timers_and_time_of_the_loop_move_with_the_clock() -> None:
+    """What asyncio itself waits by is the clock's."""
     clock = FakeClock(0)
 
     async def main() -> float:
-        await asyncio.sleep(1.5)
+        await later(1.5)
         return asyncio.get_running_loop().time()
 
     assert clock.run(main()) == 1.5
@@ -125,7 +133,7 @@ def test_advance_inside_a_run_makes_timers_due() -> None:
 
     async def main() -> int:
         sleeper = asyncio.create_task(clock.sleep(MILLISECOND))
-        await asyncio.sleep(0)
+        await clock.sleep(0)
         clock.advance(HOUR)
         await sleeper
         return clock.now()
@@ -171,10 +179,10 @@ def test_a_cancelled_sleep_leaves_nothing_behind() -> None:
 
     async def main() -> None:
         sleeper = asyncio.create_task(clock.sleep(DAY))
-        await asyncio.sleep(1)
+        await clock.sleep(SECOND)
         sleeper.cancel()
         await asyncio.wait([sleeper])
-        await asyncio.sleep(1)
+        await clock.sleep(SECOND)
 
     clock.run(main)
     assert clock.now() == 2 * SECOND
@@ -205,19 +213,20 @@ def test_a_deadlock_is_an_error_that_says_where() -> None:
         clock.run(main)
 
 
-def test_an_endless_asyncio_sleep_is_a_deadlock() -> None:
+def test_an_endless_timer_is_a_deadlock() -> None:
     """An infinite timer never fires, and cancelling it is harmless."""
     clock = FakeClock(0)
 
     async def cut() -> None:
+        asyncio.get_running_loop().call_later(float("inf"), pytest.fail).cancel()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1):
-                await asyncio.sleep(float("inf"))
+                await later(float("inf"))
 
     clock.run(cut)
     assert clock.now() == SECOND
     with pytest.raises(NothingToWaitFor):
-        clock.run(lambda: asyncio.sleep(float("inf")))
+        clock.run(lambda: later(float("inf")))
 
 
 def test_a_timer_at_nan_is_refused() -> None:
@@ -230,14 +239,14 @@ def test_a_timer_at_nan_is_refused() -> None:
         FakeClock().run(main)
 
 
-def test_sleeping_less_than_a_microsecond_still_moves_time() -> None:
-    """A loop of tiny sleeps reaches its end."""
+def test_waiting_less_than_a_microsecond_still_moves_time() -> None:
+    """A loop of tiny waits reaches its end."""
     clock = FakeClock(0)
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        while loop.time() < 0.00001:  # noqa: ASYNC110  # the loop of tiny sleeps is what is tested
-            await asyncio.sleep(1e-9)
+        while loop.time() < 0.00001:
+            await later(1e-9)
 
     clock.run(main)
     assert clock.now() == 10
@@ -256,7 +265,7 @@ def test_leftovers_are_cancelled_at_the_end() -> None:
 
     async def main() -> None:
         started = asyncio.create_task(leftover())
-        await asyncio.sleep(0)
+        await clock.sleep(0)
         log.append(str(started.done()))
 
     clock.run(main)
@@ -386,3 +395,25 @@ def test_a_subclass_can_shuffle_by_seed() -> None:
     assert orders == [interleaving(seed) for seed in range(20)]
     assert len(set(orders)) > 5
     assert all(sorted(order) == list("abcde") for order in orders)
+
+
+def test_a_timer_in_the_past_runs_at_the_next_turn() -> None:
+    """Late is at once, and moves no time."""
+    clock, ran = FakeClock(0), asyncio.Event()
+
+    async def main() -> None:
+        await clock.sleep(5 * SECOND)
+        asyncio.get_running_loop().call_at(1, ran.set)
+        await ran.wait()
+
+    clock.run(main)
+    assert clock.now() == 5 * SECOND
+
+
+def test_the_public_names_are_there() -> None:
+    """Every exported name resolves, and the list is sorted and whole; any other is an AttributeError."""
+    assert testing.__all__ == sorted(testing.__all__)
+    assert set(testing.__all__) == set(testing._HOMES)
+    assert all(getattr(testing, name).__name__ == name for name in testing.__all__)
+    with pytest.raises(AttributeError, match="FakeClok"):
+        getattr(testing, "FakeClok")  # noqa: B009  # a checker would see through the plain spelling
