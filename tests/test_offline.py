@@ -72,7 +72,7 @@ def test_a_test_that_stays_on_loopback_passes(tmp_path: Path) -> None:
         ("localhost.example.com", False),
     ],
 )
-def test_only_this_machine_is_loopback(host: object, expected: bool) -> None:  # noqa: FBT001  # a column of the table
+def test_only_this_machine_is_loopback(host: object, expected: bool) -> None:  # a column of the table
     """Names and addresses of this machine pass; all others, and the wildcard, do not."""
     assert offline.is_loopback(host) is expected
 

@@ -253,7 +253,8 @@ class Store(Protocol):
 
     def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
         """A worker row with a lease of `ttl`; its id, never used before. `uuid` is new for each
-        incarnation; registered again while alive, it gives the same id."""
+        incarnation; registered again while alive, it gives the same id.
+        """
         ...
 
     def renew(self, worker: int, now: Instant, ttl: Micros) -> bool:
@@ -266,7 +267,8 @@ class Store(Protocol):
 
     def bury(self, worker: int, now: Instant) -> int:
         """Declare dead every other worker whose lease ended (or whose process is known to be
-        gone) and free its jobs, counting their permits as polls; how many jobs were freed."""
+        gone) and free its jobs, counting their permits as polls; how many jobs were freed.
+        """
         ...
 
     # Holding jobs (P3, P4, P5).
@@ -277,24 +279,28 @@ class Store(Protocol):
 
     def reserve(self, grips: Sequence[Grip]) -> list[bool]:
         """Permit one poll each, where none is permitted yet and polls < max_polls; step+1.
-        True where the permit is there now."""
+        True where the permit is there now.
+        """
         ...
 
     def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
         """Commit all in one transaction; False where nothing was written: the grip no longer
-        matched, or (the row is then still as the grip says) this write cannot be stored."""
+        matched, or (the row is then still as the grip says) this write cannot be stored.
+        """
         ...
 
     def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
         """Give up held jobs whose permit, if any, was not used: reserved becomes 0, uncounted;
-        fence+1, step+1, wake = due."""
+        fence+1, step+1, wake = due.
+        """
         ...
 
     # Everyone else.
 
     def add(self, job: NewJob) -> tuple[JobRow, bool]:
         """Create the job, or find the one with its key; True when this call (or an earlier
-        try with the same token) created it."""
+        try with the same token) created it.
+        """
         ...
 
     def cancel(self, job: int, step: int, state: str, now: Instant, events: Sequence[Event]) -> bool:
@@ -319,5 +325,6 @@ class Store(Protocol):
 
     def events(self, namespace: str, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
         """Events past the cursor (run, seq), oldest first. Old ones are dropped: a cursor before
-        the oldest gets an event of kind "gap" first, counting `missed` events."""
+        the oldest gets an event of kind "gap" first, counting `missed` events.
+        """
         ...

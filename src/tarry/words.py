@@ -17,7 +17,7 @@ Instant: TypeAlias = int
 Micros: TypeAlias = int
 """A span of time in microseconds."""
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """A value that JSON can hold."""
 
 MILLISECOND: Micros = 1_000
