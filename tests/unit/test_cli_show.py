@@ -111,13 +111,21 @@ def test_each_source_of_a_wait_has_its_words(source: WaitSource) -> None:
     assert "_" not in changes.source(source).replace("min_interval", "")
 
 
-def test_a_change_is_one_line_with_time_polls_and_the_next_wait() -> None:
-    """Once the job is over, no next poll is told; an overdue one is told as now."""
-    status = event("status", to="RUNNING", **{"from": "QUEUED"})
-    assert changes.line(status, RUNNING) == "12:00:04Z  poll 2    status QUEUED -> RUNNING; next poll in 2s"
-    assert changes.line(status, replace(RUNNING, next_poll_at=after(3))).endswith("; next poll now")
-    finished = event("finished", 6.3, outcome="succeeded")
-    assert changes.line(finished, DONE) == "12:00:06Z  poll 3    SUCCEEDED"
+def test_a_commit_is_one_line_with_time_polls_and_the_next_wait() -> None:
+    """Once the job is over, no next poll is told; an overdue one is told as now; before the submit there is none."""
+    status, step = event("status", to="RUNNING", **{"from": "QUEUED"}), event("progress", progress=0.5)
+    told = changes.line([status, step], RUNNING)
+    assert told == "12:00:04Z  poll 2    status QUEUED -> RUNNING, progress 50 %; next poll in 2s"
+    assert changes.line([step], replace(RUNNING, next_poll_at=after(3))).endswith("50 %; next poll now")
+    assert changes.line([step], DONE) == "12:00:04Z  poll 3    progress 50 %"
+    assert changes.line([event("created"), event("submitted")], RUNNING) == "12:00:04Z            created, submitted"
+    assert changes.line([step], None) == "12:00:04Z            progress 50 %"
+
+
+def test_events_of_one_instant_are_one_commit() -> None:
+    """They were written together, so they are told together."""
+    first, second, third = event("created", 0), event("status", 1), event("progress", 1)
+    assert changes.commits([first, second, third]) == [[first], [second, third]]
 
 
 def test_the_timeline_tells_each_poll_and_its_wait() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from itertools import groupby
 
 from tarry.cli.text import count, duration, plain, progress, time_of_day
 from tarry.core.results import Job
-from tarry.ports import Event, StoredEvent
-from tarry.words import Json, moment
+from tarry.ports import StoredEvent
+from tarry.words import Instant, Json, moment
+
+# What happens before the first poll: there is no count of polls to tell with it.
+_OF_SUBMIT = frozenset({"created", "submit_sent", "submitted", "submit_failed"})
 
 _WORDS_OF_SOURCE = {
     "start": "first poll",
@@ -28,12 +32,22 @@ def source(name: str | None) -> str:
     return "nothing" if name is None else _WORDS_OF_SOURCE.get(name, plain(name, 40))
 
 
-def line(stored: StoredEvent, job: Job) -> str:
-    """`18:30:14Z  poll 3   status QUEUED -> RUNNING; next poll in 2s`; `job` is the snapshot after the change."""
-    event = stored.event
-    return (
-        f"{time_of_day(moment(event.at))}  poll {job.polls:<4d} {describe(event.kind, event.data)}{_next(event, job)}"
-    )
+def line(commit: Sequence[StoredEvent], job: Job | None) -> str:
+    """`18:30:14Z  poll 3    status QUEUED -> RUNNING, progress 40 %; next poll in 2s`.
+
+    `commit` holds what one commit changed. `job` is the snapshot after it; None when there is only a newer one.
+    """
+    at = commit[-1].event.at
+    if _OF_SUBMIT.issuperset(stored.event.kind for stored in commit):
+        job = None
+    what = ", ".join(describe(stored.event.kind, stored.event.data) for stored in commit)
+    polls, due = ("", "") if job is None else (f"poll {job.polls}", _next(at, job))
+    return f"{time_of_day(moment(at))}  {polls:<9} {what}{due}"
+
+
+def commits(events: Iterable[StoredEvent]) -> list[list[StoredEvent]]:
+    """The events by the commit that made them: those of one instant."""
+    return [list(together) for _, together in groupby(events, key=lambda stored: stored.event.at)]
 
 
 def describe(kind: str, data: Mapping[str, Json]) -> str:
@@ -42,10 +56,10 @@ def describe(kind: str, data: Mapping[str, Json]) -> str:
     return plain(kind.replace("_", " "), 40) if words is None else words(data)
 
 
-def _next(event: Event, job: Job) -> str:
+def _next(at: Instant, job: Job) -> str:
     if job.next_poll_at is None:
         return ""
-    wait = job.next_poll_at - moment(event.at)
+    wait = job.next_poll_at - moment(at)
     return "; next poll now" if wait <= timedelta() else f"; next poll in {duration(wait)}"
 
 

@@ -28,7 +28,6 @@ _FLAG_OF = {
     "Request.headers": "--header",
     "Request.json": "--submit-json",
     "Match.path": "--until",
-    "Match": "--succeeded and its like",
     "Fixed.interval": "--every",
     "Linear.initial": "--every",
     "Exponential.initial": "--every",
@@ -125,11 +124,17 @@ def spec_of(flags: Flags) -> JobSpec | None:
     try:
         return _built(flags, flags.url)
     except SpecError as error:
-        raise UsageError(f"{_FLAG_OF.get(error.field, error.field)}: {error.problem}") from None
+        raise UsageError(f"{_flag_of(error.field)}: {error.problem}") from None
+
+
+def _flag_of(field: str) -> str:
+    model, _, name = field.partition(".")
+    verdict = model == "Match" and name in Words.__dataclass_fields__
+    return f"--{name}" if verdict else _FLAG_OF.get(field, field)
 
 
 def _built(flags: Flags, url: str) -> JobSpec:
-    spec = {
+    spec: dict[str, Any] = {
         "poll": Request("GET", url, headers=_headers(flags.headers)),
         "until": _condition(flags),
         "submit": _submit(flags),
@@ -149,7 +154,8 @@ def seconds_or_text(duration: str) -> float | str:
 def _condition(flags: Flags) -> Match:
     if flags.until is None:
         raise UsageError("--until is missing: where the status is in the answer, such as body.state")
-    words = {verdict: _listed(typed) for verdict, typed in asdict(flags.words).items() if typed}
+    typed = {verdict: _listed(words or ()) for verdict, words in asdict(flags.words).items()}
+    words: dict[str, Any] = {verdict: listed for verdict, listed in typed.items() if listed}
     if not words.keys() & {"succeeded", "partial", "skipped"}:
         raise UsageError("--succeeded is missing: the status (or several) that means done")
     return Match(flags.until, **words)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from tarry.cli.changes import line
+from tarry.cli.changes import commits, line
 from tarry.cli.world import complain, is_terminal, say
-from tarry.ports import Clock
+from tarry.ports import Clock, StoredEvent
 from tarry.words import MILLISECOND, moment
 
 if TYPE_CHECKING:
@@ -44,9 +44,19 @@ class Lines:
     write: Callable[[str], None]
 
     async def follow(self, poller: Poller, key: str, after: Cursor) -> None:
-        """Print each change as it is committed, by this process or another."""
+        """Print each change as it is committed, by this process or another; the end is told by others."""
         async for stored in poller.watch(key, after):
-            self.write(line(stored, await poller.get(key)))
+            if (stored.run, stored.seq) <= after:
+                continue
+            # The rest of its commit is there too, and belongs on the same line.
+            news = await poller.history(key, after)
+            after = (news[-1].run, news[-1].seq)
+            await self._print(poller, key, [item for item in news if item.event.kind != "finished"])
+
+    async def _print(self, poller: Poller, key: str, news: Sequence[StoredEvent]) -> None:
+        found = commits(news)
+        for commit in found:
+            self.write(line(commit, await poller.get(key) if commit is found[-1] else None))
 
 
 @dataclass(frozen=True, slots=True)

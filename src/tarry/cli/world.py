@@ -57,7 +57,7 @@ def guarded(command: Callable[[], int]) -> int:
     except EXPECTED as error:
         complain(f"tarry: {plain(error)}")
         return code_of(error)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return Exit.INTERRUPTED
     except BrokenPipeError:
         _hush()
