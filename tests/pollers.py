@@ -62,6 +62,10 @@ class World:
         """Run to the end in virtual time."""
         return self.clock.run(main)
 
+    async def after(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await self.clock.sleep(round(seconds * 1_000_000))
+
     def seconds(self) -> list[float]:
         """When each poll was made, in seconds from the beginning."""
         return [(seen.at - self.began) / 1_000_000 for seen in self.job.requests if seen.kind == "poll"]

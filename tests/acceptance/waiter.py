@@ -1,6 +1,8 @@
 """The program under the kill tests: awaits one job over HTTP and prints its result as JSON.
 
-    waiter.py URL DATABASE KEY [MOMENT]
+    waiter.py URL DATABASE SUBMIT [MOMENT]
+
+SUBMIT holds, as JSON, more arguments of the submit request.
 
 MOMENT, such as `before-poll:2` or `after-commit:3`, is when it kills itself with
 SIGKILL: before or after the n-th submit, poll, commit, or inside the n-th sleep.
@@ -84,21 +86,21 @@ class Offload(ThreadOffload):
         return super().__call__(watched)
 
 
-async def main(url: str, database: str, key: str, moment: str = "") -> None:
+async def main(url: str, database: str, submit: str, moment: str = "") -> None:
     """Await the job and print how it ended."""
     moments, clock = Moments(moment), SystemClock()
     spec = JobSpec(
-        submit=Request("POST", f"{url}/jobs", json={"dataset": key}, idempotent=True),
+        submit=Request("POST", f"{url}/jobs", **json.loads(submit)),
         poll=Request("GET", f"{url}/jobs/{{submit.body.jobId}}"),
         until=Match("body.state", succeeded="SUCCEEDED", failed="FAILED", pending=["QUEUED", "RUNNING"]),
         strategy=Fixed("100ms"),
-        limits=Limits(min_interval="50ms", max_polls=30, total_duration="10m"),
+        limits=Limits(min_interval="50ms", max_polls=100, total_duration="10m"),
         result="body.result",
     )
     transport = Transport(moments, clock)
     async with Poller(f"sqlite:///{database}", transport=transport, clock=clock, offload=Offload(moments)) as poller:
         moments.sleep_then_die()
-        ended = await poller.await_job(key, spec)
+        ended = await poller.await_job("orders", spec, raises=False)
     await transport.aclose()
     print(json.dumps({"outcome": ended.outcome, "output": ended.output, "polls": ended.polls}), flush=True)
 

@@ -129,7 +129,7 @@ def test_patience_ends_a_wait_and_never_the_job() -> None:
             with pytest.raises(WaitTimeout, match="orders") as caught:
                 await poller.await_job("orders", spec_of(), wait_timeout="5s")
             assert isinstance(caught.value, TimeoutError)
-            await asyncio.sleep(60)
+            await world.after(60)
             return await poller.get("orders")
 
     job = world.run(main)
@@ -145,7 +145,7 @@ def test_no_patience_looks_once() -> None:
             with pytest.raises(WaitTimeout):
                 await poller.await_job("orders", spec_of(), wait_timeout=0)
             assert world.job.polls == 1
-            await asyncio.sleep(10)
+            await world.after(10)
             return await poller.await_job("orders", wait_timeout=0)
 
     assert world.run(main).polls == 2
@@ -158,7 +158,7 @@ def test_a_waiter_that_comes_while_the_last_one_leaves_is_served() -> None:
     async def main() -> Any:
         async with world.poller() as poller:
             waiting = asyncio.create_task(poller.await_job("orders", spec_of()))
-            await asyncio.sleep(3)
+            await world.after(3)
             waiting.cancel()
             return await poller.await_job("orders", spec_of())
 
@@ -166,13 +166,13 @@ def test_a_waiter_that_comes_while_the_last_one_leaves_is_served() -> None:
 
 
 def test_cancelling_the_waiter_leaves_the_job() -> None:
-    """asyncio cancellation is no cancellation of the job, which another poller takes at its due time."""
+    """Cancellation by asyncio is no cancellation of the job, which another poller takes at its due time."""
     world = World([QUEUED, SUCCEEDED])
 
     async def main() -> Any:
         async with world.poller() as poller:
             waiting = asyncio.create_task(poller.await_job("orders", spec_of()))
-            await asyncio.sleep(1)
+            await world.after(1)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
@@ -190,7 +190,7 @@ def test_a_long_wait_gives_the_job_up_and_takes_it_back_in_time() -> None:
     async def main() -> Any:
         async with world.poller() as poller:
             waiting = asyncio.create_task(poller.await_job("orders", spec_of(strategy=Fixed("10m"))))
-            await asyncio.sleep(60)
+            await world.after(60)
             between = await poller.get("orders")
             await waiting
             return between
@@ -219,7 +219,13 @@ ENDS: list[tuple[type[Exception], Outcome, dict[str, Any], list[Any], str]] = [
     ),
     (JobLost, Outcome.LOST, {}, [410], "410"),
     (ConditionError, Outcome.INVALID, {"until": Expression("body.state")}, [RUNNING], "RUNNING"),
-    (JobCancelled, Outcome.CANCELLED, {"until": Match("body.state", succeeded="OK", cancelled="GONE")}, [{"state": "GONE"}], "GONE"),
+    (
+        JobCancelled,
+        Outcome.CANCELLED,
+        {"until": Match("body.state", succeeded="OK", cancelled="GONE")},
+        [{"state": "GONE"}],
+        "GONE",
+    ),
 ]
 
 
@@ -383,7 +389,7 @@ def test_closing_ends_waits_and_leaves_jobs() -> None:
     async def main() -> Any:
         async with world.poller() as poller:
             waiting = asyncio.create_task(poller.await_job("orders", spec_of()))
-            await asyncio.sleep(1)
+            await world.after(1)
         with pytest.raises(TarryError, match="lives on"):
             await waiting
         with pytest.raises(TarryError, match="closed"):
@@ -401,7 +407,7 @@ def test_closing_cuts_a_call_that_hangs() -> None:
     async def main() -> Any:
         async with world.poller() as poller:
             waiting = asyncio.create_task(poller.await_job("orders", polled()))
-            await asyncio.sleep(1)
+            await world.after(1)
         with pytest.raises(TarryError):
             await waiting
         return world.store.find("default", "orders"), world.clock.now() - world.began

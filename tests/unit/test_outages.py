@@ -73,11 +73,11 @@ def test_a_caller_hears_of_an_outage() -> None:
 
     async def main() -> None:
         async with world.poller(offload=Flaky(world, away=(1, 600))) as poller:
-            await asyncio.sleep(2)
+            await world.after(2)
             with pytest.raises(StoreUnavailable):
                 await poller.get("orders")
             assert world.clock.now() - world.began < 60_000_000
-            await asyncio.sleep(600)
+            await world.after(600)
 
     world.run(main)
 
@@ -90,7 +90,7 @@ def test_a_worker_declared_dead_starts_anew() -> None:
     async def main() -> Any:
         async with world.poller(lease="30s") as frozen, world.poller() as other:
             waiting = asyncio.create_task(frozen.await_job("orders", slow))
-            await asyncio.sleep(1)
+            await world.after(1)
             worker = frozen._running._worker
             world.store.bury(99, world.clock.now() + 3_600_000_000)
             ended = await asyncio.gather(other.await_job("orders", slow), waiting)
@@ -110,7 +110,7 @@ def test_a_job_taken_in_mid_call_is_left_to_its_taker() -> None:
     async def main() -> Any:
         async with world.poller() as old, world.poller() as new:
             waiting = asyncio.create_task(old.await_job("orders", polled()))
-            await asyncio.sleep(2)
+            await world.after(2)
             world.store.bury(99, world.clock.now() + 3_600_000_000)
             return await asyncio.gather(new.await_job("orders", polled()), waiting)
 
@@ -132,7 +132,7 @@ def test_a_store_that_breaks_is_told_to_every_waiter() -> None:
     async def main() -> None:
         async with world.poller(offload=offload) as poller:
             waiting = [asyncio.create_task(poller.await_job(key, polled())) for key in ("a", "b")]
-            await asyncio.sleep(0.5)
+            await world.after(0.5)
             broken.append(True)
             for result in await asyncio.gather(*waiting, return_exceptions=True):
                 assert isinstance(result, StoreError)
