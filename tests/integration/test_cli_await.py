@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,9 @@ def test_each_change_is_one_line(tmp_path: Path) -> None:
     assert ended.stderr == ""
     lines = ended.stdout.splitlines()
     first = lines.index("00:00:00Z  poll 1    status QUEUED; next poll in 10s")
-    assert ", ".join(line.removeprefix("00:00:00Z").strip() for line in lines[:first]) == "created, submit sent, submitted"
+    assert (
+        ", ".join(line.removeprefix("00:00:00Z").strip() for line in lines[:first]) == "created, submit sent, submitted"
+    )
     assert lines[first + 1 :] == [
         "00:00:20Z  poll 3    status QUEUED -> RUNNING, progress 40 %; next poll in 10s",
         "00:00:30Z  poll 4    poll failed: http_status: HTTP 503, wait set by server's hint; next poll in 20s",
@@ -162,7 +165,7 @@ def test_each_change_is_one_line(tmp_path: Path) -> None:
 
 
 def test_with_json_the_changes_go_to_stderr(tmp_path: Path) -> None:
-    """stdout holds one object and nothing else; `--quiet` silences the rest."""
+    """Stdout holds one object and nothing else; `--quiet` silences the rest."""
     ended = Terminal(tmp_path, [{"state": "RUNNING"}, SUCCEEDED]).await_("--json")
     assert len(ended.stdout.splitlines()) == 1
     assert "status RUNNING" in ended.stderr
@@ -278,7 +281,7 @@ def test_the_pace_is_as_asked(tmp_path: Path, pace: tuple[str, ...], waits: list
     terminal = Terminal(tmp_path, [{"state": "RUNNING"}] * 3 + [SUCCEEDED])
     assert terminal.await_("--quiet", *pace).exit_code == 0
     times = [seen.at for seen in terminal.job.requests[1:]]
-    assert [(later - earlier) / 1e6 for earlier, later in zip(times, times[1:], strict=False)] == waits
+    assert [(later - earlier) / 1e6 for earlier, later in pairwise(times)] == waits
 
 
 def test_a_status_may_be_a_number_or_a_boolean(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from tarry.cli.world import World
 from tarry.words import MILLISECOND, Instant
 
 KEY = "orders-2026-q2"
-PATIENCE = 25.0
-"""Seconds for everything together; half of it is usual."""
+PATIENCE = 27.0
+"""Seconds for everything together; a third of it is usual."""
 
 _LOOK_EVERY = 20 * MILLISECOND
 
