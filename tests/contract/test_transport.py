@@ -116,7 +116,7 @@ def test_a_request_is_sent_as_prepared(library: ModuleType | None) -> None:
                 Prepared(
                     CallKind.SUBMIT,
                     "POST",
-                    f"{server.origin}/a%2Fb?sig=a%2Bb%3D&x={{y}}",
+                    f"{server.origin}/a%2Fb?sig=a%2Bb%3D&x=y",
                     headers=(("Accept", "application/json"), ("X-Key", "1")),
                     content=b'{"a":1}',
                 )
@@ -125,7 +125,7 @@ def test_a_request_is_sent_as_prepared(library: ModuleType | None) -> None:
 
     head, _, body = asyncio.run(call()).partition(b"\r\n\r\n")
     lines = head.lower().split(b"\r\n")
-    assert lines[0] == b"post /a%2fb?sig=a%2bb%3d&x=%7by%7d http/1.1"
+    assert lines[0] == b"post /a%2fb?sig=a%2bb%3d&x=y http/1.1"
     assert {b"accept: application/json", b"x-key: 1", b"accept-encoding: gzip, identity"} <= set(lines)
     assert sum(line.startswith((b"accept:", b"accept-encoding:")) for line in lines) == 2
     assert body == b'{"a":1}'
@@ -531,6 +531,24 @@ def test_known_secrets_are_masked(library: ModuleType | None) -> None:
     assert observation.headers["x-echo"] == "***"
 
 
+@pytest.mark.parametrize("library", [httpx, httpx2])
+@pytest.mark.parametrize(("event", "sent"), [("connect_tcp.started", False), ("send_request_headers.started", True)])
+def test_how_far_a_call_came_is_known(library: ModuleType, event: str, sent: bool) -> None:
+    """An error that says nothing of it is read by the last thing the connection did."""
+
+    async def fail(request: Any) -> Any:
+        await request.extensions["trace"](f"connection.{event}", {})
+        raise RuntimeError
+
+    async def call() -> Observation:
+        async with transport(library, client={"transport": library.MockTransport(fail)}) as made:
+            observed: Observation = await made.send(get("https://api.example.com/"))
+            return observed
+
+    error = error_of(asyncio.run(call()))
+    assert (error.kind, error.sent) == (ErrorKind.PROTOCOL if sent else ErrorKind.CONNECT, sent)
+
+
 # The libraries' errors
 
 
@@ -583,6 +601,8 @@ def test_the_systems_words_are_kept() -> None:
     outer.__cause__ = ExceptionGroup("", [inner])
     inner.__context__ = outer
     assert translate(outer, "http://h").detail == "could not connect: http://h: Connect refused !"
+    inner.strerror = None
+    assert translate(outer, "http://h").detail == "could not connect: http://h: ConnectError"
     assert translate(httpx.ReadError(""), "http://h").detail == "the connection broke: http://h: ReadError"
 
 

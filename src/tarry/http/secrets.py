@@ -29,6 +29,7 @@ class Secrets:
     def __init__(self, provider: SecretProvider | None = None) -> None:
         self._provider = provider
         self._given: dict[str, None] = {}
+        self._longest_first: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return "Secrets(***)"
@@ -39,7 +40,7 @@ class Secrets:
 
     def redact(self, text: str) -> str:
         """The text with every known secret of 6 characters or more, plain or encoded, as `***`."""
-        for form in self._given:
+        for form in self._longest_first:
             if form in text:
                 text = text.replace(form, MASK)
         return text
@@ -67,9 +68,9 @@ class Secrets:
         if value in self._given or len(value) < _SHORTEST:
             return
         forms = {value, json.dumps(value)[1:-1], quote(value, safe=""), quote(value, safe="/")}
-        kept = [*self._given, *forms][-_REMEMBERED:]
-        # Longest first: a secret that is part of another must not leave the other's rest behind.
-        self._given = dict.fromkeys(sorted(kept, key=len, reverse=True))
+        self._given = dict.fromkeys([*self._given, *forms][-_REMEMBERED:])
+        # A secret that is part of another must not leave the other's rest behind.
+        self._longest_first = tuple(sorted(self._given, key=len, reverse=True))
 
 
 def mask_url(url: str) -> str:

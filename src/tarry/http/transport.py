@@ -82,10 +82,11 @@ class HttpTransport:
 
     async def send(self, request: Prepared) -> Observation:
         """Send once. A failure is an observation with an error; only cancellation is raised."""
+        client = self._client()
         started = self._clock.now()
         call = _Call()
         with quiet():
-            error = await self._bounded(request, call)
+            error = await self._bounded(client, request, call)
         return Observation(
             kind=request.kind,
             started_at=started,
@@ -102,23 +103,25 @@ class HttpTransport:
         """Close the connections of our own client; a client of the caller's stays open."""
         own, self._own = self._own, None
         if own is not None:
-            await own.aclose()
+            with quiet():
+                await own.aclose()
 
-    async def _bounded(self, request: Prepared, call: _Call) -> CallError | None:
+    async def _bounded(self, client: Any, request: Prepared, call: _Call) -> CallError | None:
         where = _origin(request.url)
         bound = asyncio.timeout(request.timeout / SECOND)
         try:
             async with bound, self._in_flight:
                 call.queued = False
-                await self._exchange(request, call)
+                await self._exchange(client, request, call)
         except BodyError as error:
             return error.as_error()
         except Exception as error:  # noqa: BLE001  # the port promises an observation, whatever a library raises
             return call.timed_out(where) if bound.expired() else call.failed(translate(error, where))
+        finally:
+            await call.hang_up()
         return None
 
-    async def _exchange(self, request: Prepared, call: _Call) -> None:
-        client = self._client()
+    async def _exchange(self, client: Any, request: Prepared, call: _Call) -> None:
         response = await client.send(_message(client, request, call), stream=True, follow_redirects=False)
         try:
             call.status = response.status_code
@@ -157,14 +160,22 @@ class _Call:
     queued: bool = True
     traced: bool = False
     left: bool = False
+    stream: Any = None
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Body = EMPTY
 
-    async def trace(self, event: str, _: object) -> None:
-        """Told by the connection pool what it is about to do."""
+    async def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Told by the connection pool what it is about to do, and what came of it."""
         self.traced = True
         self.left = self.left or event.endswith("send_request_headers.started")
+        if event.endswith("connect_tcp.complete"):
+            self.stream = info.get("return_value")
+
+    async def hang_up(self) -> None:
+        """Close a connection that no request was sent over: the pool forgets it when a TLS handshake is cut."""
+        if self.stream is not None and not self.left:
+            await self.stream.aclose()
 
     def failed(self, error: CallError) -> CallError:
         """The error, corrected by what is known of how far the request came."""

@@ -1,0 +1,211 @@
+"""Bodies: unpacked within bounds, judged by content, never a crash."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarry.http.body import MAX_TEXT, BodyError, Decoder, decode, parse
+from tarry.words import ErrorKind
+
+LIMIT = 1_000
+
+
+def unpacked(data: bytes, coding: str = "gzip", limit: int = LIMIT, step: int = 7) -> bytes:
+    """The data after a decoder took it in small pieces."""
+    decoder = Decoder(coding, limit)
+    for start in range(0, len(data), step):
+        decoder.feed(data[start : start + step])
+    return decoder.finish()
+
+
+def failure(data: bytes, coding: str = "gzip", limit: int = LIMIT, step: int = 7) -> ErrorKind:
+    """Why the data cannot be unpacked."""
+    with pytest.raises(BodyError) as caught:
+        unpacked(data, coding, limit, step)
+    assert caught.value.as_error().sent
+    return caught.value.kind
+
+
+@pytest.mark.parametrize("coding", ["", "identity", " Identity , "])
+def test_a_plain_body_is_taken_as_it_is(coding: str) -> None:
+    """Up to the limit, to the byte."""
+    assert unpacked(b"x" * LIMIT, coding) == b"x" * LIMIT
+    assert failure(b"x" * (LIMIT + 1), coding) is ErrorKind.TOO_LARGE
+
+
+@pytest.mark.parametrize("coding", ["gzip", "X-GZip", "identity, gzip"])
+@pytest.mark.parametrize("step", [1, 10_000])
+def test_gzip_is_unpacked(coding: str, step: int) -> None:
+    """In any pieces, of one member or several, up to the limit, to the byte."""
+    assert unpacked(gzip.compress(b"x" * LIMIT), coding, step=step) == b"x" * LIMIT
+    assert unpacked(gzip.compress(b"ab") + gzip.compress(b"cd"), coding, step=step) == b"abcd"
+    assert failure(gzip.compress(b"x" * (LIMIT + 1)), coding, step=step) is ErrorKind.TOO_LARGE
+
+
+def test_an_empty_body_may_be_labelled() -> None:
+    """A 304 or the answer to a HEAD names a coding and has nothing to unpack."""
+    assert unpacked(b"") == b""
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    """Memory is taken up to the limit and one byte, whatever the body would grow to."""
+    bomb = gzip.compress(b"\0" * 50_000_000)
+    decoder = Decoder("gzip", 100_000)
+    with pytest.raises(BodyError):
+        decoder.feed(bomb)
+    assert len(decoder._body) == 100_001
+
+
+def test_members_without_end_are_bounded() -> None:
+    """Packed bytes count too: members that unpack to nothing would never reach the limit."""
+    assert failure(gzip.compress(b"") * 100) is ErrorKind.TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("data", "coding"),
+    [
+        (b'{"a": 1}', "gzip"),
+        (gzip.compress(b"x" * 50)[:-9], "gzip"),
+        (gzip.compress(b"x") + b"rest", "gzip"),
+        (zlib.compress(b"x"), "gzip"),
+        (gzip.compress(gzip.compress(b"x")), "gzip, gzip"),
+        (b"x", "br"),
+        (b"x", "deflate"),
+        (b"x", ",".join(["gzip"] * 20)),
+    ],
+)
+def test_what_is_not_gzip_once_is_refused(data: bytes, coding: str) -> None:
+    """Another coding, more than one, a wrong label, an early end."""
+    assert failure(data, coding) is ErrorKind.BAD_BODY
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b'{"state": "DONE"}', {"state": "DONE"}),
+        (b"  [] ", []),
+        (b"null", None),
+        (b"5", 5),
+        (b'"text"', "text"),
+        (b"true", True),
+        (b"\xef\xbb\xbf{}", {}),
+        ('{"a": "\u00e9"}'.encode(), {"a": "\u00e9"}),
+        ('{"a": "\u00e9"}'.encode("utf-16"), {"a": "\u00e9"}),
+        ('{"a": "\u00e9"}'.encode("utf-16-le"), {"a": "\u00e9"}),
+        ('{"a": "\u00e9"}'.encode("utf-16-be"), {"a": "\u00e9"}),
+        (b'{"a": 1, "a": 2}', {"a": 2}),
+        (b'"\\u0000"', "\0"),
+        (b'"\\ud83d\\ude00"', "\U0001f600"),
+        (b'["\\ud800", {"\\uDC00": 1}]', ["\ufffd", {"\ufffd": 1}]),
+        (b"1e308", 1e308),
+        (b"9" * 4300, int("9" * 4300)),
+        (b"[" * 64 + b"]" * 64, json.loads("[" * 64 + "]" * 64)),
+        (b'["[[[[" , ' + b'"\\"[" , ' * 100 + b"1]", ["[[[[", *['"['] * 100, 1]),
+        (b"[" + b"{}," * 100 + b"{}]", [{}] * 101),
+    ],
+)
+def test_json_is_told_by_its_content(data: bytes, value: Any) -> None:
+    """Whatever the label says: a mark, an encoding, a scalar, brackets in texts."""
+    body = parse(data, "text/html; charset=ebcdic")
+    assert body.is_json
+    assert body.value == value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"DONE",
+        b"<html><body>Maintenance</body></html>",
+        b'{"status":"ok"} junk',
+        b'{"a": NaN}',
+        b"[Infinity]",
+        b"-Infinity",
+        b"1e999",
+        b"[-1e999]",
+        b"9" * 4301,
+        b"[" * 65 + b"]" * 65,
+        b'{"a":' * 65 + b"1" + b"}" * 65,
+        b"[" * 100_000,
+        b"]" * 1000 + b"[" * 1000,
+        b'"' + b"\\" * 1001,
+        b"{",
+        b"\x00\x01\x02",
+    ],
+)
+def test_what_is_no_json_is_text(data: bytes) -> None:
+    """Broken, too deep, out of range: kept as a bounded text for the message, never a crash."""
+    body = parse(data)
+    assert not body.is_json
+    assert isinstance(body.value, str)
+    assert body.value == decode(data)[:MAX_TEXT]
+
+
+@pytest.mark.parametrize("data", [b"", b"  \r\n", b"\xef\xbb\xbf"])
+def test_an_empty_body_is_none(data: bytes) -> None:
+    """Blanks alone are empty too."""
+    body = parse(data)
+    assert (body.value, body.is_json) == (None, False)
+
+
+def test_depth_is_told_in_linear_time() -> None:
+    """A megabyte of quotes, backslashes or brackets is no way to stop the process."""
+    for pattern in (b'"\\', b'\\"', b"[]", b"[", b'["', b"{}[", b'"'):
+        parse(b"[[" * 40 + pattern * (1_000_000 // len(pattern)))
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type", "text"),
+    [
+        (b"caf\xe9", "text/plain; charset=iso-8859-1", "caf\u00e9"),
+        (b"caf\xe9", 'text/plain; charset="Latin1"', "caf\u00e9"),
+        (b"caf\xe9", "text/plain", "caf\ufffd"),
+        (b"caf\xc3\xa9", "text/plain; charset=iso-8859-1", "caf\u00e9"),
+        *((b"caf\xe9", f"text/plain; charset={charset}", "caf\ufffd") for charset in ("zlib", "hex", "rot13", "idna")),
+        *(
+            (b"caf\xe9", f"text/plain; charset={charset}", "caf\ufffd")
+            for charset in ("punycode", "undefined", "x" * 9_999)
+        ),
+        (b"\xff\xfeA\x00\x00", "", "A\ufffd"),
+    ],
+)
+def test_the_label_never_picks_a_codec(data: bytes, content_type: str, text: str) -> None:
+    """UTF-8, UTF-16 and Latin-1 are all there is; what cannot be read becomes U+FFFD."""
+    assert decode(data, content_type) == text
+
+
+def test_secrets_are_taken_out_first() -> None:
+    """What a server echoes of a secret does not reach the body, as JSON or as text."""
+
+    def redact(text: str) -> str:
+        return text.replace("hunter2", "***")
+
+    assert parse(b'{"a": "key hunter2"}', redact=redact).value == {"a": "key ***"}
+    assert parse(b"key hunter2", redact=redact).value == "key ***"
+
+
+@given(data=st.binary(max_size=200), content_type=st.text(max_size=50))
+def test_any_bytes_are_a_body(data: bytes, content_type: str) -> None:
+    """Never an error, and what comes out can be stored."""
+    body = parse(data, content_type)
+    json.dumps(body.value, allow_nan=False)
+
+
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        st.lists,
+        max_leaves=30,
+    )
+)
+def test_any_json_comes_through(value: Any) -> None:
+    """What a service sends as JSON is what is seen."""
+    body = parse(json.dumps(value).encode())
+    assert body.is_json
+    assert body.value == value
