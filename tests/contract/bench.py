@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import insert, select, text
 
 from tarry.ports import Checkpoint, Event, Grip, JobRow, NewJob
 from tarry.store import MemoryStore, SqlStore
+from tarry.store.rows import spec_hash
 from tarry.words import SECOND, Instant, Outcome, Phase
 
 START: Instant = 1_000 * SECOND
@@ -38,15 +39,28 @@ class Bench:
         for store in [self.store, *self.opened]:
             store.close()
 
-    def damage(self, statement: str, **values: Any) -> None:
+    def execute(self, statement: str) -> None:
         """Write past the store, as a bug or a person with a browser would."""
         with self.store._database.write() as connection:
-            connection.exec_driver_sql(statement, values)
+            connection.exec_driver_sql(statement)
+
+    def damage(self, change: str, key: str = "orders") -> None:
+        """Change the columns of one job past the store."""
+        self.execute(f"UPDATE tarry_job SET {change} WHERE key = '{key}'")
+
+    def multiply(self, row: JobRow, times: int) -> list[int]:
+        """Copies of a job under other keys, in one transaction; the ids of all."""
+        job = self.store.tables.job
+        names = [name for name in (column.name for column in job.c) if name not in {"id", "key", "labels", "spec"}]
+        values = {name: getattr(row, name) for name in names} | {"labels": "{}", "spec": spec_hash(row.spec)}
+        with self.store._database.write() as connection:
+            connection.execute(insert(job), [values | {"key": f"copy-{n}"} for n in range(times)])
+            return list(connection.scalars(select(job.c.id).order_by(job.c.id)))
 
     def count(self, table: str) -> int:
         """How many rows the table has."""
         with self.store._database.read() as connection:
-            return int(connection.scalar(text(f"SELECT count(*) FROM {table}")) or 0)  # noqa: S608 - a name of ours
+            return int(connection.scalar(text(f"SELECT count(*) FROM {table}")) or 0)
 
 
 def memory_bench(_folder: Path) -> Bench:

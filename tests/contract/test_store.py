@@ -19,7 +19,19 @@ def test_a_new_job_is_found_as_it_was_given(bench: Bench) -> None:
     row, created = bench.store.add(job)
     assert created
     assert bench.store.find("default", "orders") == row
-    kept = ("namespace", "key", "token", "fingerprint", "spec", "labels", "state", "phase", "created_at", "due", "floor")
+    kept = (
+        "namespace",
+        "key",
+        "token",
+        "fingerprint",
+        "spec",
+        "labels",
+        "state",
+        "phase",
+        "created_at",
+        "due",
+        "floor",
+    )
     assert {name: getattr(row, name) for name in kept} == {name: getattr(job, name) for name in kept}
     assert (row.run, row.wake, row.deadline, row.max_polls) == (1, START, START + 9, 3)
     assert (row.fence, row.step, row.cmd, row.polls, row.reserved, row.strikes, row.event_seq) == (0, 0, 0, 0, 0, 0, 1)
@@ -54,7 +66,7 @@ def test_namespaces_are_apart(bench: Bench) -> None:
 @pytest.mark.parametrize("key", ["\x00", "\ud800", "k" * 1025])
 def test_a_key_that_cannot_be_stored_is_refused(bench: Bench, key: str) -> None:
     """A key is never altered to fit: that could make two jobs one."""
-    with pytest.raises(SpecError, match="^key: use at most"):
+    with pytest.raises(SpecError, match=r"^key: use at most"):
         bench.store.add(new_job(key))
     assert bench.store.find("default", key) is None
     assert bench.store.events("default", key, (0, 0), 10) == []
@@ -120,7 +132,7 @@ def test_a_job_that_is_over_is_not_claimed(bench: Bench) -> None:
 def test_many_are_claimed_at_once(bench: Bench) -> None:
     """More ids than a statement takes parameters are taken in one transaction."""
     worker = bench.store.register("first", START, TTL)
-    jobs = [bench.store.add(new_job(f"{n:04}"))[0].id for n in range(501)]
+    jobs = bench.multiply(bench.store.add(new_job())[0], 500)
     assert [row.id for row in bench.store.claim(worker, "n1", START, jobs)] == jobs
 
 
@@ -189,7 +201,19 @@ def test_a_checkpoint_writes_all_of_it(bench: Bench) -> None:
     )
     assert bench.store.checkpoint([made]) == [True]
     after = reread(bench.store, row)
-    names = ("state", "phase", "polls", "polled_at", "due", "reserved", "deadline", "max_polls", "floor", "spec", "last")
+    names = (
+        "state",
+        "phase",
+        "polls",
+        "polled_at",
+        "due",
+        "reserved",
+        "deadline",
+        "max_polls",
+        "floor",
+        "spec",
+        "last",
+    )
     for name in (*names, "submit", "output", "timeline"):
         assert getattr(after, name) == getattr(made, name), name
     assert (after.owner, after.fence, after.nonce, after.step, after.wake) == (row.owner, 1, "n1", row.step + 1, None)
@@ -223,7 +247,7 @@ def test_a_checkpoint_repeated_is_applied_once(bench: Bench) -> None:
 def test_a_write_needs_the_whole_grip(bench: Bench, part: str) -> None:
     """Any other fence, nonce, step or command makes every write of a holder fail."""
     row = held(bench.store)
-    bench.damage(f"UPDATE tarry_job SET {part} = {part} || '7'")
+    bench.damage(f"{part} = {part} || '7'")
     before = reread(bench.store, row)
     assert bench.store.checkpoint([write(grip(row), events=[told("changed")])]) == [False]
     assert bench.store.reserve([grip(row)]) == [False]
@@ -417,7 +441,7 @@ def test_a_listing_filters(bench: Bench) -> None:
     ],
 )
 def test_labels_match_whole_and_exactly(
-    bench: Bench, labels: dict[str, str], wanted: dict[str, str], found: bool
+    bench: Bench, labels: dict[str, str], wanted: dict[str, str], *, found: bool
 ) -> None:
     """A label is its name and its value; text that looks like one inside another is none."""
     bench.store.add(new_job(labels=labels))
@@ -482,23 +506,23 @@ def test_a_damaged_row_is_left_alone_and_hurts_no_other(bench: Bench, change: st
     """It is loud where it was asked for, absent where others were, and never taken or overwritten."""
     worker = bench.store.register("first", START, TTL)
     bad, good = (bench.store.add(new_job(key))[0].id for key in ("bad", "good"))
-    bench.damage(f"UPDATE tarry_job SET {change} WHERE id = :id", id=bad)
-    with pytest.raises(CheckpointError, match="job 'bad' .*left as it is"):
+    bench.damage(change, "bad")
+    with pytest.raises(CheckpointError, match=r"job 'bad' .*left as it is"):
         bench.store.find("default", "bad")
     with pytest.raises(CheckpointError):
         bench.store.add(new_job("bad"))
     assert [row.key for row in bench.store.rows([bad, good])] == ["good"]
     assert [row.key for row in bench.store.listing(Listing("default"))] == ["good"]
     assert [row.key for row in bench.store.claim(worker, "n1", START, [bad, good])] == ["good"]
-    with bench.store._database.read() as connection:
-        left = connection.exec_driver_sql(f"SELECT owner, step FROM tarry_job WHERE id = {bad}").one()
-    assert tuple(left) == (None, 0)
+    left = {seen.id: (seen.owner, seen.step) for seen in bench.store.glance([bad, good])}
+    assert left.pop(good) == (worker, 1)
+    assert left == ({} if "outcome" in change else {bad: (None, 0)})
 
 
 def test_a_damaged_event_is_loud(bench: Bench) -> None:
     """History is not shown with a hole that nobody is told of."""
     bench.store.add(new_job(events=[told("created")]))
-    bench.damage("UPDATE tarry_event SET data = '{'")
+    bench.execute("UPDATE tarry_event SET data = '{'")
     with pytest.raises(CheckpointError, match="event 1 is damaged"):
         bench.store.events("default", "orders", (0, 0), 10)
 
@@ -516,14 +540,16 @@ def test_a_store_is_opened_again(bench: Bench) -> None:
 @pytest.mark.parametrize("version", ["2", "99"])
 def test_a_newer_schema_is_refused(bench: Bench, version: str) -> None:
     """Tables of a newer Tarry are not touched, and the message says what to do."""
-    bench.damage("UPDATE tarry_meta SET value = :v", v=version)
+    bench.execute(f"UPDATE tarry_meta SET value = '{version}'")
     with pytest.raises(StoreError, match=f"version {version}, this Tarry knows up to 1: install"):
         bench.store.open(START)
 
 
-@pytest.mark.parametrize("change", ["DELETE FROM tarry_meta", "UPDATE tarry_meta SET value = 'x'", "DROP TABLE tarry_meta"])
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM tarry_meta", "UPDATE tarry_meta SET value = 'x'", "DROP TABLE tarry_meta"]
+)
 def test_tables_without_a_version_are_refused(bench: Bench, change: str) -> None:
     """Tables that are not known to be ours are left alone."""
-    bench.damage(change)
+    bench.execute(change)
     with pytest.raises(StoreError, match="damaged"):
         bench.store.open(START)

@@ -10,7 +10,7 @@ from tarry.errors import StoreError
 from tarry.ports import JobRow
 from tarry.store.workers import BATCH
 from tarry.words import DAY, SECOND
-from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, new_job, reread, write
+from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, reread, write
 
 LATER = START + TTL
 
@@ -38,7 +38,7 @@ def test_a_worker_registers_once(bench: Bench) -> None:
 def test_worker_ids_are_never_used_again(bench: Bench) -> None:
     """A job may still name a worker whose row is long gone."""
     first = bench.store.register("first", START, TTL)
-    bench.damage("DELETE FROM tarry_worker")
+    bench.execute("DELETE FROM tarry_worker")
     assert bench.store.register("second", START, TTL) > first
 
 
@@ -138,7 +138,7 @@ def test_the_last_permit_lost_is_the_last_poll(bench: Bench) -> None:
 def test_a_count_past_the_limit_is_left_there(bench: Bench) -> None:
     """The limit bounds what is added; it hides nothing that is on record."""
     row = held(bench.store)
-    bench.damage("UPDATE tarry_job SET polls = 5, reserved = 1")
+    bench.damage("polls = 5, reserved = 1")
     bench.store.bury(undertaker(bench), LATER)
     assert reread(bench.store, row).polls == 5
 
@@ -162,9 +162,7 @@ def test_a_burial_repeated_frees_nothing_more(bench: Bench) -> None:
         lambda row: ("reserve", [grip(row)]),
     ],
 )
-def test_who_was_declared_dead_writes_nothing(
-    bench: Bench, late: Callable[[JobRow], tuple[str, list[object]]]
-) -> None:
+def test_who_was_declared_dead_writes_nothing(bench: Bench, late: Callable[[JobRow], tuple[str, list[object]]]) -> None:
     """A process that was only paused finds its fence gone: each of its writes is refused."""
     row = held(bench.store)
     bench.store.bury(undertaker(bench), LATER)
@@ -179,16 +177,14 @@ def test_jobs_without_a_living_owner_are_swept(bench: Bench) -> None:
     """An owner whose row is gone altogether owns nothing; its permit ended, at the latest, now."""
     row = held(bench.store)
     bench.store.reserve([grip(row)])
-    bench.damage("DELETE FROM tarry_worker")
+    bench.execute("DELETE FROM tarry_worker")
     assert bench.store.bury(undertaker(bench), LATER + 3) == 1
     assert reread(bench.store, row).polled_at == LATER + 3
 
 
 def test_many_jobs_are_freed_in_batches(bench: Bench) -> None:
     """More than one transaction's worth, each job once."""
-    worker = bench.store.register("first", START, TTL)
-    jobs = [bench.store.add(new_job(f"{n:04}"))[0].id for n in range(BATCH + 1)]
-    bench.store.claim(worker, "n1", START, jobs)
+    jobs = bench.multiply(held(bench.store), BATCH)
     assert bench.store.bury(undertaker(bench), LATER) == BATCH + 1
     assert {row.owner for row in bench.store.rows(jobs)} == {None}
 
@@ -197,7 +193,7 @@ def test_a_damaged_row_does_not_keep_the_dead_above_ground(bench: Bench) -> None
     """The others are freed; the damaged one is left as it is."""
     bad, good = held(bench.store, "bad"), held(bench.store, "good")
     bench.store.reserve([grip(bad), grip(good)])
-    bench.damage("UPDATE tarry_job SET floor = 'x' WHERE key = 'bad'")
+    bench.damage("floor = 'x'", "bad")
     me = undertaker(bench)
     assert [bench.store.bury(me, LATER), bench.store.bury(me, LATER)] == [1, 0]
     assert reread(bench.store, good).owner is None

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from tarry.errors import CheckpointError, SpecError
-from tarry.ports import Event, JobRow, NewJob, StoredEvent
+from tarry.ports import Event, Glance, JobRow, NewJob, StoredEvent
 from tarry.words import Json, Outcome, Phase
 
 NAMESPACE_BYTES = 255
@@ -38,6 +38,16 @@ def job_row(columns: RowMapping) -> JobRow:
     except (ValueError, TypeError, RecursionError) as error:
         raise _damaged(values, str(error) if isinstance(error, ValueError) else type(error).__name__) from error
     return JobRow(**values)
+
+
+def glance(columns: RowMapping) -> Glance:
+    """What a waiter needs of the job in these columns; `CheckpointError` for an outcome that no Tarry wrote."""
+    values: dict[str, Any] = {str(name): value for name, value in columns.items()}
+    try:
+        values["outcome"] = None if values["outcome"] is None else Outcome(values["outcome"])
+    except ValueError as error:
+        raise _damaged(values, str(error)) from error
+    return Glance(**values)
 
 
 def new_job(job: NewJob) -> dict[str, Any]:
@@ -144,6 +154,6 @@ def _check(values: Mapping[str, Any], names: tuple[str, str], kind: type) -> Non
 
 def _damaged(values: Mapping[str, Any], what: str) -> CheckpointError:
     return CheckpointError(
-        f"job {values['key']!r} (id {values['id']}) is damaged or was written by a newer version: {what}; "
+        f"job {values.get('key', '')!r} (id {values['id']}) is damaged or was written by a newer version: {what}; "
         "it was left as it is"
     )

@@ -8,8 +8,8 @@ the one, and says so instead of writing twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, RowMapping, Update
 
@@ -18,12 +18,14 @@ from tarry.ports import Checkpoint, Event, Glance, Grip, JobRow, Listing, NewJob
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append, read_after
 from tarry.store.migrations import migrate
-from tarry.store.rows import check_key, clean, cleaned, fits, job_row, new_job, spec_hash
+from tarry.store.rows import check_key, clean, cleaned, fits, glance, job_row, new_job, spec_hash
 from tarry.store.sqlite import Database, SqliteFile, sqlite_path
 from tarry.store.statements import Statements, grip_params
 from tarry.store.tables import Tables
 from tarry.store.workers import Workers
 from tarry.words import Instant, Micros, Outcome, Phase
+
+T = TypeVar("T")
 
 log = logging.getLogger("tarry.store")
 
@@ -143,16 +145,16 @@ class SqlStore:
             return [
                 row
                 for ids in _chunks(jobs)
-                for row in _sound(connection.execute(self._sql.by_id, {"p_ids": ids}).mappings().all())
+                for row in _sound(connection.execute(self._sql.by_id, {"p_ids": ids}).mappings().all(), job_row)
             ]
 
     def glance(self, jobs: Sequence[int]) -> list[Glance]:
         """What waiters need of these jobs, by id."""
         with self._database.read() as connection:
             return [
-                Glance(row.id, row.owner, row.wake, row.cmd, row.step, row.outcome and Outcome(row.outcome))
+                seen
                 for ids in _chunks(jobs)
-                for row in connection.execute(self._sql.glance, {"p_ids": ids}).all()
+                for seen in _sound(connection.execute(self._sql.glance, {"p_ids": ids}).mappings().all(), glance)
             ]
 
     def listing(self, page: Listing) -> list[JobRow]:
@@ -160,7 +162,7 @@ class SqlStore:
         if not (fits(page.namespace) and fits(page.prefix)):
             return []
         with self._database.read() as connection:
-            return list(_sound(connection.execute(self._sql.listing(page)).mappings().all()))
+            return list(_sound(connection.execute(self._sql.listing(page)).mappings().all(), job_row))
 
     def events(self, namespace: str, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
         """At most `limit` events past the cursor; none for an unknown key."""
@@ -180,10 +182,10 @@ class SqlStore:
 
     def _claim(self, connection: Connection, worker: int, nonce: str, ids: list[int]) -> Iterator[JobRow]:
         mine = {"p_owner": worker, "p_nonce": nonce}
-        for row in _sound(connection.execute(self._sql.free, {"p_ids": ids}).mappings().all()):
+        for row in _sound(connection.execute(self._sql.free, {"p_ids": ids}).mappings().all(), job_row):
             connection.execute(self._sql.claim, {"p_id": row.id, **mine})
         # Also finds those that an earlier try of this very call took.
-        return _sound(connection.execute(self._sql.by_nonce, {"p_ids": ids, **mine}).mappings().all())
+        return _sound(connection.execute(self._sql.by_nonce, {"p_ids": ids, **mine}).mappings().all(), job_row)
 
     def _swap(
         self,
@@ -264,11 +266,11 @@ def _columns(write: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _sound(found: Iterable[RowMapping]) -> Iterator[JobRow]:
+def _sound(found: Iterable[RowMapping], read: Callable[[RowMapping], T]) -> Iterator[T]:
     """The rows that can be read; one that cannot must not disturb the others."""
     for columns in found:
         try:
-            yield job_row(columns)
+            yield read(columns)
         except CheckpointError as error:
             log.error("%s", error)  # noqa: TRY400 - the message is the whole of it
 
