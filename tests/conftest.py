@@ -27,6 +27,16 @@ settings.load_profile("steady")
 offline.guard()
 
 
+_LONGEST_ID = 60
+_LARGEST_ID = 10**_LONGEST_ID
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name bytes and long values after their argument: compressed bytes differ from worker to worker by their date."""
+    long = (isinstance(val, str) and len(val) > _LONGEST_ID) or (isinstance(val, int) and abs(val) > _LARGEST_ID)
+    return argname if long or isinstance(val, bytes) else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail the test that reached beyond loopback, also when what it called swallowed the refusal."""
