@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.machine import resume, sending, step
-from tarry.core.observation import Observation
+from tarry.core.observation import CallError, Observation
 from tarry.core.state import JobState
 from tarry.errors import LeaseLost
 from tarry.ports import Checkpoint, Clock, Store, StoredEvent
@@ -17,7 +17,7 @@ from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
-from tarry.words import SECOND, CallKind
+from tarry.words import SECOND, CallKind, ErrorKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +81,40 @@ class Drive:
         """Make the call and commit what it saw; None when the job is no longer held."""
         if not self._worker.may_send(self._clock.now()):
             return hold if await self._rest(job, hold, self._clock.now() + SECOND) else None
-        ready = await self._permitted(hold, call)
-        seen = await self._calls.make(ready.spec, call, ready.values, ready.row.token)
-        state, decision = await self._judged(ready, seen)
-        return await self._settle(ready, state, decision, seen)
-
-    async def _permitted(self, hold: Hold, call: Call) -> Hold:
-        """Commit the right to make this call, and spend it in memory, before the first byte leaves."""
         if call.kind is CallKind.SUBMIT:
-            intent = sending(hold.spec, hold.state, call.kind, self._clock.now())
-            return await self._commit(hold, hold.intent(intent, self._clock.now()), intent)
-        if not hold.permit:
-            (permitted,) = await self._units.run(self._store.reserve, [hold.grip])
-            if not permitted:
-                raise LeaseLost(f"job {hold.row.key!r}: no poll is permitted here")
-            hold = hold.reserved()
-        return replace(hold.spent(), state=sending(hold.spec, hold.state, call.kind, self._clock.now()))
+            hold, seen = await self._submitted(hold, call)
+        elif hold.permit:
+            hold, seen = await self._polled(hold, call)
+        else:
+            # That commit took its time: whether to poll, and for how long, is decided anew.
+            return await self._permitted(hold)
+        state, decision = await self._judged(hold, seen)
+        return await self._settle(hold, state, decision, seen)
+
+    async def _permitted(self, hold: Hold) -> Hold:
+        """Commit the right to make one poll."""
+        if hold.adopted:
+            # The row has the limits of before, and would judge the permit by them.
+            return await self._commit(hold, hold.adoption(self._clock.now()), hold.state)
+        (permitted,) = await self._units.run(self._store.reserve, [hold.grip])
+        if not permitted:
+            raise LeaseLost(f"job {hold.row.key!r}: no poll is permitted here")
+        return hold.reserved()
+
+    async def _polled(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
+        """Poll; the permit is spent in memory before the first byte leaves."""
+        hold = replace(hold.spent(), state=sending(hold.spec, hold.state, call.kind, self._clock.now()))
+        return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token)
+
+    async def _submitted(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
+        """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""
+        intent = sending(hold.spec, hold.state, call.kind, self._clock.now())
+        hold = await self._commit(hold, hold.intent(intent, self._clock.now()), intent)
+        now = self._clock.now()
+        if self._worker.may_send(now):
+            return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token)
+        error = CallError(ErrorKind.REFUSED, "not sent: the lease ran out while the store was slow", sent=False)
+        return hold, Observation(call.kind, now, now, error=error)
 
     async def _judged(self, hold: Hold, seen: Observation) -> tuple[JobState, Decision]:
         now = self._clock.now()

@@ -74,6 +74,10 @@ class Hold:
         """The commit before a submit leaves."""
         return self._write(state, now, events=[Event("submit_sent", now, {"try": state.submit_tries})])
 
+    def adoption(self, now: Instant) -> Checkpoint:
+        """The commit of a changed spec that also permits one poll."""
+        return replace(self._write(self.state, now, events=[]), reserved=1)
+
     def settlement(self, state: JobState, decision: Decision, seen: Observation | None, now: Instant) -> Checkpoint:
         """The commit after a call, or of an end that needs no call."""
         kind = CallKind.POLL if seen is None else seen.kind
