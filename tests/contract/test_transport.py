@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import inspect
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
@@ -22,7 +23,7 @@ from tarry.core.observation import CallError, Observation
 from tarry.errors import SpecError
 from tarry.http.errors import is_known, translate
 from tarry.http.quiet import LOGGERS
-from tarry.http.transport import IN_FLIGHT, MAX_HEADERS, HttpTransport
+from tarry.http.transport import IN_FLIGHT, HttpTransport
 from tarry.ports import Prepared
 from tarry.words import SECOND, CallKind, ErrorKind
 from tests.raw_server import Answer, Exchange, RawServer, response, serve
@@ -608,8 +609,6 @@ def test_the_systems_words_are_kept() -> None:
 
 def test_system_errors_outside_the_libraries_have_a_meaning() -> None:
     """What the system raises past the libraries."""
-    import socket
-
     assert not translate(socket.gaierror(-2, "Name or service not known"), "x").sent
     assert not translate(ConnectionRefusedError(111, "Connection refused"), "x").sent
     assert translate(ConnectionResetError(104, "Connection reset by peer"), "x").sent

@@ -42,7 +42,7 @@ def test_a_request_comes_back_from_json() -> None:
     dumped = request.model_dump(mode="json", exclude_unset=True)
     assert set(dumped) == {"method", "url", "json", "params", "accepted", "read_timeout"}
     assert Request(**dumped) == request
-    assert pickle.loads(pickle.dumps(request)) == request  # noqa: S301  # our own bytes, from the line itself
+    assert pickle.loads(pickle.dumps(request)) == request
 
 
 def test_a_body_is_a_copy() -> None:
@@ -93,7 +93,7 @@ def test_other_methods_are_refused(method: Any, hint: str) -> None:
     ],
 )
 def test_good_urls(url: str) -> None:
-    """http and https, whole or led by a placeholder."""
+    """Http and https, whole or led by a placeholder."""
     assert Request("GET", url).url == url
 
 
@@ -185,7 +185,7 @@ def test_a_literal_credential_is_refused(field: str, name: str) -> None:
     error = refused("GET", URL, **{field: {name: "hunter2"}})
     assert "{secret.NAME}" in error.problem
     assert "hunter2" not in str(error)
-    assert Request("GET", URL, **{field: {name: "Bearer {secret.TOKEN}"}}).secret_names == {"TOKEN"}  # type: ignore[arg-type]  # the field's name is a parameter
+    assert Request("GET", URL, **{field: {name: "Bearer {secret.TOKEN}"}}).secret_names == {"TOKEN"}
 
 
 @pytest.mark.parametrize("value", ["{input.token}", "{key}", "secret.TOKEN"])

@@ -72,7 +72,7 @@ def test_roots_are_those_of_placeholders_only(text: str, found: set[str]) -> Non
 )
 def test_a_malformed_placeholder_is_refused(text: str) -> None:
     """What looks like a placeholder and is none would be sent as it stands, so it is an error."""
-    with pytest.raises(TemplateError, match="write|no parts"):
+    with pytest.raises(TemplateError, match=r"write|no parts"):
         placeholders(text)
 
 
