@@ -111,3 +111,18 @@ def test_a_caller_with_more_polls_saves_a_job_that_has_spent_its_own() -> None:
 
     ended = world.run(main)
     assert (ended.outcome, ended.polls, world.job.polls) == (Outcome.SUCCEEDED, 3, 2)
+
+
+def test_a_later_deadline_takes_the_place_of_a_closing_poll() -> None:
+    """A job about to make its last poll before the deadline goes on when a caller brings a later one."""
+    world = World([QUEUED, QUEUED, QUEUED, SUCCEEDED])
+
+    async def main() -> Any:
+        short = polled(strategy=Fixed("12s"), limits=Limits(total_duration="10s", poll_timeout="5s"))
+        async with world.poller() as poller:
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("orders", short, wait_timeout=3)
+            return await poller.await_job("orders", polled(strategy=Fixed("12s"), limits=Limits(total_duration="90s")))
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+    assert world.seconds() == [0, 9, 21, 33]

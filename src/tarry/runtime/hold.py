@@ -49,7 +49,8 @@ class Hold:
         adopted = tuple(differences(stored, spec))
         if "limits.total_duration" in adopted:
             total = spec.limits.total_duration
-            state = replace(state, deadline=None if total is None else row.created_at + micros(total))
+            # A poll that was the last before the old deadline is not the last before the new one.
+            state = replace(state, deadline=None if total is None else row.created_at + micros(total), closing=False)
         return cls(row, spec, state, row.grip, permit=row.reserved == 1, adopted=adopted)
 
     @property
