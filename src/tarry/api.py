@@ -54,7 +54,7 @@ class Poller:
     the store cannot be used. A poller polls the jobs that are awaited through it.
     """
 
-    def __init__(  # noqa: PLR0913  # the front door: what a caller may replace, each by name
+    def __init__(  # the front door: what a caller may replace, each by name
         self,
         store: str | DatabaseEngine | Store,
         *,

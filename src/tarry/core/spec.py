@@ -93,8 +93,14 @@ class JobSpec(Model):
 
     @model_validator(mode="after")
     def _templates_can_be_filled(self) -> JobSpec:
-        if isinstance(self.submit, Request) and "submit" in self.submit.roots:
-            raise ValueError("submit: {submit…} is known only after the submit; use {input…} or {key}")
-        if self.submit is None and isinstance(self.poll, Request) and "submit" in self.poll.roots:
-            raise ValueError("poll: {submit…} needs a submit; add one, or write the URL with {input…} or {key}")
+        for name, call in (("submit", self.submit), ("poll", self.poll)):
+            roots = call.roots if isinstance(call, Request) else frozenset[str]()
+            for root in sorted(roots & {"poll", "baseline"}):
+                raise ValueError(
+                    f"{name}: nothing fills {{{root}…}}; use {{input…}}, {{submit…}}, {{key}} or {{secret…}}"
+                )
+            if name == "submit" and "submit" in roots:
+                raise ValueError("submit: {submit…} is known only after the submit; use {input…} or {key}")
+            if self.submit is None and "submit" in roots:
+                raise ValueError("poll: {submit…} needs a submit; add one, or write the URL with {input…} or {key}")
         return self

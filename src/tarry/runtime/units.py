@@ -12,7 +12,6 @@ from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception_type,
-    stop_after_delay,
     stop_never,
     wait_exponential,
 )
@@ -26,7 +25,7 @@ T = TypeVar("T")
 log = logging.getLogger("tarry.store")
 
 _LONGEST_PAUSE = 5.0
-_PATIENCE = 30.0
+_PATIENCE = 30 * SECOND
 
 
 async def drained(awaitable: Awaitable[T]) -> T:
@@ -67,7 +66,8 @@ class Units:
 
     async def ask(self, call: Callable[..., T], *args: Any) -> T:
         """Repeat for 30 s, then raise `StoreUnavailable`."""
-        return await self._repeat(stop_after_delay(_PATIENCE), partial(call, *args))
+        last = self._clock.now() + _PATIENCE
+        return await self._repeat(lambda _: self._clock.now() >= last, partial(call, *args))
 
     async def _repeat(self, stop: Any, work: Callable[[], T]) -> T:
         retrying = AsyncRetrying(
@@ -88,4 +88,6 @@ class Units:
 
 
 def _say(attempt: RetryCallState) -> None:
-    log.warning("the store is away, trying again (try %d)", attempt.attempt_number)
+    # One warning an outage: what repeats it is for those who look closer.
+    level = logging.WARNING if attempt.attempt_number == 1 else logging.DEBUG
+    log.log(level, "the store is away, trying again (try %d)", attempt.attempt_number)
