@@ -109,7 +109,7 @@ def test_a_closing_poll_keeps_its_lead(moment: tuple[Any, JobState, Observation,
     schedule = next_poll(job, job_state, seen, now)
     if isinstance(schedule, Due) and schedule.closing:
         assert job_state.deadline is not None
-        lead = min(micros(job.limits.poll_timeout), job_state.deadline // 10)
+        lead = max(1, min(micros(job.limits.poll_timeout), job_state.deadline // 10))
         assert schedule.due >= job_state.deadline - lead
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -53,7 +54,7 @@ def test_limits_and_floor_hold_for_any_answers(job: Any, answers: list[Answer]) 
     assert ended.polls == len(polls)
     assert job.limits.max_polls is None or len(polls) <= job.limits.max_polls
     floor = micros(job.limits.min_interval)
-    assert all(after[1] - before[1] >= floor for before, after in zip(polls, polls[1:], strict=False))
+    assert all(after[1] - before[1] >= floor for before, after in pairwise(polls))
     if ended.deadline is not None:
         assert all(at + timeout <= ended.deadline for _, at, timeout in script.calls)
     assert all(0 < timeout <= 30 * SECOND for _, _, timeout in script.calls)

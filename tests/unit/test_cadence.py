@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ ENDLESS = Limits(max_polls=None, total_duration=None)
 def waits(script: Script) -> list[float]:
     """The seconds between the polls."""
     at = script.polls_at()
-    return [after - before for before, after in zip(at, at[1:], strict=False)]
+    return [after - before for before, after in pairwise(at)]
 
 
 def decided(answer: Any, **fields: Any) -> Wait | Stop:

@@ -92,7 +92,7 @@ def cut(spec: JobSpec, state: JobState, planned: Due, *, earliest: Instant) -> S
     deadline = state.deadline
     if deadline is None or planned.due < deadline:
         return planned
-    lead = min(micros(spec.limits.poll_timeout), (deadline - state.created_at) // _CLOSING_SHARE)
+    lead = max(1, min(micros(spec.limits.poll_timeout), (deadline - state.created_at) // _CLOSING_SHARE))
     start = max(deadline - lead, earliest)
     hold = planned.hold_until
     if hold is not None and start < hold < deadline:

@@ -212,7 +212,7 @@ def _submitted(spec: JobSpec, state: JobState, seen: Observation, now: Instant) 
         case Submitted.LOST:
             state = _with_submit_error(state, seen)
             return _end(state, Outcome.SUBMIT_UNKNOWN, now, "the answer to the submit was lost")
-        case Submitted.REFUSED:
+        case _:  # refused
             return _end(_with_submit_error(state, seen), Outcome.FAILED, now, f"submit refused: {excerpt(seen)}")
 
 
