@@ -58,7 +58,7 @@ def new_job(job: NewJob) -> dict[str, Any]:
         "token": job.token,
         "fingerprint": clean(job.fingerprint),
         "spec": spec_hash(job.spec),
-        "labels": json_text({clean(name): clean(value) for name, value in sorted(job.labels.items())}),
+        "labels": json_text(dict(job.labels)),
         "state": clean(job.state),
         "phase": job.phase.value,
         "created_at": job.created_at,
@@ -128,7 +128,7 @@ def label_fragments(name: str, value: str) -> tuple[str, str]:
     Stored labels are canonical JSON: a quote inside a name or value is
     escaped there, so the bracket or comma before the name cannot be part of either.
     """
-    pair = json_text({clean(name): clean(value)})[1:-1]
+    pair = json_text({name: value})[1:-1]
     return f"{{{pair}", f",{pair}"
 
 

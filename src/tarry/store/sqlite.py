@@ -79,9 +79,10 @@ class SqliteFile:
 
     blocking = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, network: Callable[[Path], str | None] = network_kind) -> None:
         self.path = Path(os.path.realpath(path))
         self.locks: Locks = locks_beside(self.path)
+        self._network_kind = network
         self._opened: _Opened | None = None
 
     def open(self) -> None:
@@ -145,7 +146,7 @@ class SqliteFile:
         return _begun_by(engine, begin, prepare)
 
     def _network(self) -> bool:
-        kind = network_kind(self.path)
+        kind = self._network_kind(self.path)
         if kind is not None:
             log.warning(
                 "%s is on a network file system (%s): locks there may not hold; use a local disk", self.path, kind

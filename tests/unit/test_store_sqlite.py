@@ -1,0 +1,166 @@
+"""What is decided before SQLite is touched: the journal, the path, the prefix, the place, the kind of store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from sqlalchemy import create_engine, make_url
+from sqlalchemy.pool import StaticPool
+
+from tarry.errors import StoreError
+from tarry.ports import Store
+from tarry.store import MemoryStore, SqlStore, files, locks, open_store
+from tarry.store.files import Identity, network_kind
+from tarry.store.locks import FileLocks, NoLocks
+from tarry.store.sqlite import journal_mode, sqlite_path
+from tarry.store.tables import Tables
+
+
+@pytest.mark.parametrize(
+    ("library", "mode"),
+    [
+        ((3, 40, 1), "truncate"),
+        ((3, 44, 5), "truncate"),
+        ((3, 44, 6), "wal"),
+        ((3, 45, 0), "truncate"),
+        ((3, 50, 6), "truncate"),
+        ((3, 50, 7), "wal"),
+        ((3, 51, 0), "truncate"),
+        ((3, 51, 2), "truncate"),
+        ((3, 51, 3), "wal"),
+        ((3, 52, 0), "wal"),
+        ((4, 0, 0), "wal"),
+    ],
+)
+def test_the_write_ahead_log_needs_a_library_with_the_fix(library: tuple[int, ...], mode: str) -> None:
+    """The WAL-reset race was fixed in 3.51.3, 3.50.7 and 3.44.6; everywhere else the rollback journal is used."""
+    assert journal_mode(library, network=False) == mode
+    assert journal_mode(library, network=True) == "truncate"
+
+
+def test_a_url_names_a_file() -> None:
+    """By text, by URL, by engine; and a database in memory has none."""
+    engine = create_engine("sqlite:////data/jobs.db")
+    assert sqlite_path("sqlite:////data/jobs.db") == Path("/data/jobs.db")
+    assert sqlite_path(make_url("sqlite+pysqlite:///jobs.db")) == Path("jobs.db")
+    assert sqlite_path(engine) == Path("/data/jobs.db")
+    assert [sqlite_path(url) for url in ("sqlite://", "sqlite:///", "sqlite:///:memory:")] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("jobs.db", "this is no database URL"),
+        ("", "this is no database URL"),
+        ("postgresql://user:s3cr3t@db.example.com/jobs", "no store for 'postgresql' databases"),
+        ("sqlite+aiosqlite:///jobs.db", "no store for the driver 'sqlite\\+aiosqlite'"),
+        ("nonsense://user:s3cr3t@db.example.com/jobs", "no store for 'nonsense' databases"),
+        ("mysql://user:s3cr3t@db.example.com:port/jobs", "this is no database URL"),
+        ("sqlite:///jobs.db?mode=ro", "more than a path"),
+        ("sqlite:///file:jobs.db", "more than a path"),
+        ("sqlite:///a\x00b", "more than a path"),
+    ],
+)
+def test_a_url_without_a_store_behind_it_is_refused(url: str, problem: str) -> None:
+    """At once, with an example of a right one, and without the password."""
+    with pytest.raises(StoreError, match=problem) as caught:
+        open_store(url)
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_the_kind_of_store_follows_what_was_asked_for(tmp_path: Path) -> None:
+    """Memory without a file, a file with one, a store as it is; anything else is refused."""
+    assert isinstance(open_store("sqlite://"), MemoryStore)
+    assert isinstance(open_store(f"sqlite:///{tmp_path}/jobs.db"), SqlStore)
+    mine = cast("Store", MemoryStore())
+    assert open_store(mine) is mine
+    assert (open_store("sqlite://").blocking, open_store(f"sqlite:///{tmp_path}/jobs.db").blocking) == (False, True)
+    with pytest.raises(StoreError, match="not int"):
+        open_store(cast("Store", 7))
+
+
+def test_a_shared_database_in_memory_is_refused() -> None:
+    """An engine in memory cannot be reopened by its URL: jobs would be lost without a word."""
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    with pytest.raises(StoreError, match=r"use MemoryStore\(\)"):
+        open_store(engine)
+
+
+@pytest.mark.parametrize("prefix", ["", "1x", "Tarry_", "a-b", "a;drop", "x" * 32, "é"])
+def test_a_prefix_is_plain(prefix: str) -> None:
+    """It becomes part of table names: nothing that needs quoting."""
+    with pytest.raises(StoreError, match="table prefix"):
+        Tables(prefix)
+
+
+def test_all_tables_carry_the_prefix() -> None:
+    """So that they can live beside an application's own."""
+    names = set(Tables("my_").metadata.tables)
+    assert names == {"my_meta", "my_worker", "my_spec", "my_job", "my_event"}
+
+
+MOUNTS = """\
+22 1 0:20 / / rw - ext4 /dev/root rw
+23 22 0:21 / /home rw,nosuid shared:1 - nfs4 server:/home rw
+24 23 0:22 / /home/me/local rw - tmpfs tmpfs rw
+25 22 0:23 / /homes rw - cifs //server/homes rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/data/jobs.db", None),
+        ("/home/jobs.db", "nfs4"),
+        ("/home/me/local/jobs.db", None),
+        ("/homes/jobs.db", "cifs"),
+        ("/home2/jobs.db", None),
+    ],
+)
+def test_a_network_file_system_is_recognised(tmp_path: Path, path: str, kind: str | None) -> None:
+    """By the deepest mount that holds the path."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTS)
+    assert network_kind(Path(path), mounts) == kind
+    assert network_kind(Path(path), tmp_path / "missing") is None
+
+
+def test_files_are_told_apart(tmp_path: Path) -> None:
+    """By identity, not by name or content."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    files.create_private(one)
+    files.create_private(two)
+    assert Identity.of(one) != Identity.of(two)
+    assert Identity.of(tmp_path / "three") is None
+    before = Identity.of(one)
+    files.create_private(one)
+    files.check_same(one, before)
+
+
+def test_without_locks_only_leases_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has no such locks nobody is ever known to be gone."""
+    assert isinstance(locks.locks_beside(tmp_path / "jobs.db"), FileLocks)
+    monkeypatch.setattr(locks, "HAS_FLOCK", False)
+    none = locks.locks_beside(tmp_path / "jobs.db")
+    assert isinstance(none, NoLocks)
+    assert (none.hold("a"), none.gone("a")) == (False, False)
+    none.drop("a")
+    none.close()
+
+
+def test_a_lock_held_elsewhere_is_not_taken(tmp_path: Path) -> None:
+    """Two holders of one uuid: the second has no lock to show for it, and leaves the first its own."""
+    first, second = FileLocks(tmp_path / "w"), FileLocks(tmp_path / "w")
+    assert (first.hold("a"), first.hold("a"), second.gone("a")) == (True, True, False)
+    assert not second.hold("a")
+    first.close()
+
+
+def test_a_lock_that_cannot_be_looked_at_tells_nothing(tmp_path: Path) -> None:
+    """A folder in its place, or no rights: the worker is left to its lease."""
+    mine = FileLocks(tmp_path / "w")
+    (tmp_path / "w" / "a.lock").mkdir(parents=True)
+    assert not mine.gone("a")
+    mine.drop("a")
