@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +16,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tarry.cli.app import app
+from tarry.cli.exits import UsageError
+from tarry.cli.flags import load_spec
+from tarry.cli.interrupts import interruptible
 from tarry.cli.world import World
 from tarry.testing import Answer, FakeClock, ScriptedJob
 from tarry.words import ErrorKind
@@ -291,3 +297,41 @@ def test_a_status_may_be_a_number_or_a_boolean(tmp_path: Path) -> None:
         terminal = Terminal(tmp_path, [{"done": False}, {"done": done}])
         url = f"https://api.example.com/jobs/{number}"
         assert terminal.run("await", url, *judged, "--db", terminal.db, "--quiet").exit_code == 0, done
+
+
+def test_an_interrupt_before_anything_was_stored_says_so(tmp_path: Path) -> None:
+    """Exit 130, nothing sent, no command to go on with."""
+    terminal = Terminal(tmp_path, [SUCCEEDED])
+
+    def interrupted(work: Coroutine[Any, Any, int]) -> int:
+        async def main() -> int:
+            waiting = asyncio.create_task(work)
+            asyncio.get_running_loop().call_soon(waiting.cancel)
+            return await waiting
+
+        return terminal.clock.run(main())
+
+    world = World(clock=terminal.clock, environ={}, run=interrupted, transport=terminal.job)
+    arguments = ["await", "https://api.example.com/jobs/7", *JUDGED, "--db", terminal.db, "--key", "k"]
+    ended = CliRunner().invoke(app, arguments, obj=world, catch_exceptions=False)
+    assert ended.exit_code == 130
+    assert ended.stderr == "tarry: interrupted before the job was stored; nothing was sent\n"
+    assert terminal.job.requests == []
+
+
+def test_outside_the_main_thread_signals_stay_as_they_are() -> None:
+    """A command that runs in a thread works; it only cannot catch signals there."""
+
+    async def inside() -> str:
+        with interruptible():
+            return "ran"
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: asyncio.run(inside())).result() == "ran"
+
+
+def test_a_command_may_have_no_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--spec -` with a closed stdin is an empty file, no traceback."""
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UsageError, match="not JSON"):
+        load_spec("-")

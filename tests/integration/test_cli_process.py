@@ -116,6 +116,23 @@ def test_an_interrupt_as_json(tmp_path: Path) -> None:
     assert json.loads(answer)["error"] == "interrupted"
 
 
+def test_the_same_command_twice_at_once_shares_one_job(tmp_path: Path) -> None:
+    """One polls, the other hears of the outcome: both exit 0 with the same answer, after one submit."""
+    service = StubService(script=[Behaviour(states=["RUNNING"])])
+    with service.run_in_thread():
+        arguments = ("await", "--spec", spec_file(tmp_path, service.url), "--key", "k", "--db", str(tmp_path / "t.db"))
+        with started(*arguments) as first:
+            line_with(first.stdout, "status RUNNING")
+            with started(*arguments) as second:
+                line_with(second.stdout, "known already, goes on after")
+                (job,) = service.jobs
+                service.script(job)
+                endings = [process.communicate(timeout=PATIENCE)[0].splitlines()[-4:] for process in (first, second)]
+        assert (first.returncode, second.returncode) == (0, 0)
+        assert endings[0] == endings[1]
+        assert [seen["kind"] for seen in service.requests].count("submit") == 1
+
+
 def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> None:
     """Exit 141 without a traceback; the job lives on."""
     service = StubService(script=[Behaviour(states=["QUEUED", "RUNNING"])])

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tarry.cli import database, endings
 from tarry.cli.exits import Exit, UsageError, code_of
 from tarry.cli.flags import Flags, key_of, seconds_or_text, spec_of
+from tarry.cli.history import Cursor, cursor_after, whole_history
 from tarry.cli.interrupts import interruptible
-from tarry.cli.reporters import Cursor, LiveReport, Reporter, reporter
+from tarry.cli.reporters import LiveReport, Reporter, reporter
 from tarry.cli.text import as_json, plain
 from tarry.cli.world import World, complain, say
 from tarry.core.durations import parse
@@ -106,7 +107,7 @@ class _Waiting:
             return (0, 0)
         self._stored = True
         self._say(endings.met(job))
-        return max(((item.run, item.seq) for item in await poller.history(self._key)), default=(0, 0))
+        return cursor_after(await whole_history(poller, self._key))
 
     def _tell(self, ended: JobResult[Any] | JobError, *, live: bool) -> int:
         if isinstance(ended, JobError):

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from tarry.cli.changes import commits, line
+from tarry.cli.history import Cursor, cursor_after
 from tarry.cli.world import complain, is_terminal, say
 from tarry.ports import Clock, StoredEvent
 from tarry.words import MILLISECOND, moment
 
 if TYPE_CHECKING:
     from tarry.api import Poller
-
-Cursor = tuple[int, int]
 
 REDRAW_EVERY = 100 * MILLISECOND
 READ_EVERY = 10
@@ -50,7 +49,7 @@ class Lines:
                 continue
             # The rest of its commit is there too, and belongs on the same line.
             news = await poller.history(key, after)
-            after = (news[-1].run, news[-1].seq)
+            after = cursor_after(news)
             await self._print(poller, key, [item for item in news if item.event.kind != "finished"])
 
     async def _print(self, poller: Poller, key: str, news: Sequence[StoredEvent]) -> None:

@@ -11,6 +11,7 @@ from tarry.cli import timeline
 from tarry.cli.changes import describe
 from tarry.cli.database import url_of
 from tarry.cli.exits import Exit, UsageError
+from tarry.cli.history import whole_history
 from tarry.cli.table import print_table
 from tarry.cli.text import as_json, count, date_and_time, duration, plain, progress, readable_json, time_of_day
 from tarry.cli.world import World, say
@@ -20,6 +21,9 @@ from tarry.ports import StoredEvent
 from tarry.words import Outcome, moment
 
 _COLUMNS = ("key", "state", "last status", "polls", "age", "next poll", "deadline")
+
+MOST_EVENTS = 30
+"""How many events a person is shown; `--json` has them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,7 @@ def _in(span: timedelta, past: str) -> str:
 async def _show(world: World, url: str, key: str, *, as_json_object: bool) -> int:
     async with world.poller(url) as poller:
         job = await poller.get(key)
-        events = await poller.history(key)
+        events = await whole_history(poller, key)
     if as_json_object:
         shown = {**job_json(job), "timeline": _timeline_json(job), "events": [event_json(event) for event in events]}
         say(as_json(shown, indent=2))
@@ -102,7 +106,9 @@ def detail(job: Job, events: Sequence[StoredEvent], now: datetime) -> list[str]:
     if job.timeline:
         lines += ["", f"timeline ({_remembered(job)})", *(f"  {line}" for line in timeline.lines(job))]
     if events:
-        lines += ["", "events", *(f"  {event_line(event)}" for event in events)]
+        told = events[-MOST_EVENTS:]
+        some = "" if len(told) == len(events) else f" (the last {len(told)} of {len(events)})"
+        lines += ["", f"events{some}", *(f"  {event_line(event)}" for event in told)]
     if job.output is not None:
         lines += ["", "output", f"  {readable_json(job.output, 2000)}"]
     return lines

@@ -13,7 +13,7 @@ from tarry.cli.world import World, complain, say
 def demo_command(world: World, *, only_code: bool) -> int:
     """Play the demo, tell what happened, and check it; 1 when a claim did not hold."""
     if only_code:
-        say(files(__package__).joinpath("export.py").read_text(encoding="utf-8").rstrip())
+        say(files("tarry.cli.demo").joinpath("export.py").read_text(encoding="utf-8").rstrip())
         return Exit.OK
     return world.run(_play_and_tell(world))
 

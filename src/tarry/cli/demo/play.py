@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tarry.cli.demo import service
 from tarry.cli.demo.story import Life, Story
+from tarry.cli.history import whole_history
 from tarry.cli.interrupts import interruptible
 from tarry.cli.text import plain
 from tarry.cli.world import World
@@ -49,7 +50,7 @@ async def _play(world: World, folder: Path, tell: Say) -> Story:
         tell("... killed with SIGKILL after its second poll. Process 2 runs the same program ...")
         second = await _finished(world, arguments)
     async with world.poller(f"sqlite:///{database}") as poller:
-        job, events = await poller.get(KEY), await poller.history(KEY)
+        job, events = await poller.get(KEY), await whole_history(poller, KEY)
     return Story(folder, database, first, second, service.read_log(log), job, events)
 
 
