@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -306,8 +307,8 @@ def test_an_importable_callable_travels_by_name() -> None:
     assert loaded.by.call is None
 
 
-def test_a_loaded_function_is_imported_when_it_is_needed() -> None:
-    """A name leads to its callable, once; what cannot be had says why."""
+def test_a_loaded_function_is_found_when_it_is_needed() -> None:
+    """A name leads to its callable, once."""
     function = Function(function="json:dumps")
     assert function.call is None
     assert function.load() is json.dumps
@@ -317,10 +318,10 @@ def test_a_loaded_function_is_imported_when_it_is_needed() -> None:
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (Function(function="no_such_module:f"), "cannot be imported here"),
-        (Function(function="json:no_such_name"), "cannot be imported here"),
-        (Function(function=":f"), "cannot be imported here"),
-        (Function(function="json:__name__"), "not callable"),
+        (Function(function="no_such_module:f"), "is not known here"),
+        (Function(function="json:no_such_name"), "is not known here"),
+        (Function(function=":f"), "is not known here"),
+        (Function(function="json:__name__"), "is not known here"),
         (Function(function="app:<lambda>", inline=True), "only in the process that wrote it"),
     ],
 )
@@ -348,6 +349,14 @@ def test_inline_is_what_no_name_leads_back_to(call: Callable[..., Any], *, inlin
     assert isinstance(function, Function)
     assert function.inline is inline
     assert function.load() is call
+
+
+def test_a_name_never_imports() -> None:
+    """A name may come from a store, so it finds only what this process has imported on its own."""
+    assert "this" not in sys.modules
+    with pytest.raises(LookupError, match="import this"):
+        Function(function="this:s").load()
+    assert "this" not in sys.modules
 
 
 def test_functions_are_equal_by_name() -> None:

@@ -105,12 +105,14 @@ def paths(expression: str) -> tuple[str, ...]:
 
 
 def _walk(value: Any, steps: Steps) -> Any:
-    for step in steps:
-        if isinstance(step, str):
-            get = getattr(value, "get", None)
-            value = None if get is None else get(step)
-        else:
-            value = value[step] if isinstance(value, list) and -len(value) <= step < len(value) else None
+    try:
+        for step in steps:
+            if isinstance(step, str):
+                value = value.get(step)
+            else:
+                value = value[step] if isinstance(value, list) and -len(value) <= step < len(value) else None
+    except AttributeError:
+        return None
     return value
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import reduce
-from importlib import import_module
 from typing import Any, Self
 
 from pydantic import PrivateAttr
@@ -41,24 +40,22 @@ class Function(Model):
         return self._call
 
     def load(self) -> Callable[..., Any]:
-        """The callable: the one at hand, or imported by its name.
+        """The callable: the one at hand, or the one of that name in a module that is already imported.
 
-        Raises `LookupError` that says why this process cannot have it.
+        A name never imports anything by itself: it may come from a store. Raises
+        `LookupError` that says why this process cannot have the callable.
         """
         if self._call is None:
-            self._call = self._imported()
+            self._call = self._found()
         return self._call
 
-    def _imported(self) -> Callable[..., Any]:
+    def _found(self) -> Callable[..., Any]:
         if self.inline:
             raise LookupError(f"{self.function} works only in the process that wrote it")
         module, _, name = self.function.partition(":")
-        try:
-            found = _member(import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise LookupError(f"{self.function} cannot be imported here: {error}") from error
+        found = _member(sys.modules.get(module), name)
         if not callable(found):
-            raise LookupError(f"{self.function} is not callable")
+            raise LookupError(f"{self.function} is not known here; import {module}, or pass the spec with the callable")
         return found  # type: ignore[no-any-return]  # callable() narrows Any to a callable that returns Any
 
     def __eq__(self, other: object) -> bool:
@@ -79,13 +76,11 @@ def as_function(value: object) -> object:
 
 def _is_importable(value: object, module: str | None, name: str | None) -> bool:
     """Whether its name leads back to this very callable (a bound method's or a local function's does not)."""
-    if not module or not name or module == "__main__" or module not in sys.modules:
+    if not module or not name or module == "__main__":
         return False
-    try:
-        return bool(_member(sys.modules[module], name) == value)
-    except AttributeError:
-        return False
+    return bool(_member(sys.modules.get(module), name) == value)
 
 
 def _member(module: object, name: str) -> Any:
-    return reduce(getattr, name.split("."), module)
+    """What the dotted name leads to, None where it ends on the way."""
+    return reduce(lambda found, part: getattr(found, part, None), name.split("."), module)
