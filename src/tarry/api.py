@@ -11,7 +11,6 @@ from tarry.chance import token as new_token
 from tarry.clock import SystemClock
 from tarry.codec import decode_spec, differences, encode_spec, encode_state, fingerprint, state_of
 from tarry.core.durations import DurationLike, parse
-from tarry.core.function import Function
 from tarry.core.machine import cancelled, start
 from tarry.core.results import Job, JobResult
 from tarry.core.spec import JobSpec
@@ -152,11 +151,9 @@ class Poller:
 
         Raises `SpecError` for a callable that cannot be imported by name: it could not travel.
         """
-        for name, target in (("poll", spec.poll), ("submit", spec.submit)):
-            if isinstance(target, Function) and target.inline:
-                raise SpecError(
-                    f"JobSpec.{name}", f"{target.function} cannot be imported by name; define it in a module"
-                )
+        for function in spec.functions:
+            if function.inline:
+                raise SpecError("JobSpec", f"{function.function} cannot be imported by name; define it in a module")
         return snapshot(await self._attached(key, spec))
 
     async def get(self, key: str) -> Job:

@@ -67,6 +67,26 @@ def test_a_lost_answer_of_the_store_changes_nothing(every: int) -> None:
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
+def test_an_outage_kills_no_worker() -> None:
+    """When the store comes back after longer than a lease, nobody is declared dead who was only cut off."""
+    world = World([RUNNING])
+
+    async def main() -> list[bool]:
+        async with world.poller(offload=Flaky(world, away=(5, 60))) as one:
+            async with world.poller(offload=Flaky(world, away=(5, 62))) as other:
+                pollers = [one, other]
+                waits = [asyncio.create_task(poller.await_job(f"job-{id(poller)}", polled())) for poller in pollers]
+                await world.after(2)
+                before = [poller._running._worker.id for poller in pollers]
+                await world.after(120)
+                after = [poller._running._worker.id for poller in pollers]
+                for wait in waits:
+                    wait.cancel()
+                return [was == now for was, now in zip(before, after, strict=True)]
+
+    assert world.run(main) == [True, True]
+
+
 def test_a_caller_hears_of_an_outage() -> None:
     """The front door gives up after half a minute, with an error that says so."""
     world = World([QUEUED])

@@ -41,7 +41,7 @@ def test_a_callable_that_cannot_travel_cannot_be_added() -> None:
 
     async def main() -> Any:
         async with world.poller() as poller:
-            with pytest.raises(SpecError, match=r"JobSpec\.poll.*cannot be imported"):
+            with pytest.raises(SpecError, match="cannot be imported"):
                 await poller.add("inline", inline)
             await poller.add("named", polled(poll=checks))
             return await poller.await_job("inline", inline), await poller.await_job("named")
@@ -227,7 +227,7 @@ def test_a_callable_unknown_here_leaves_the_job_to_others(caplog: pytest.LogCapt
     with caplog.at_level(logging.WARNING, logger="tarry.runtime"):
         world.run(main)
     assert "elsewhere.module" in caplog.text
-    assert "no callable" in caplog.text
+    assert "tests.pollers" in caplog.text
 
 
 def test_a_callable_condition_judges_off_the_loop() -> None:

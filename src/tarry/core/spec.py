@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from tarry.core.conditions import AnyCondition, Condition
-from tarry.core.expressions import checked
+from tarry.core.expressions import DOCUMENT, checked
 from tarry.core.function import Function, as_function
 from tarry.core.limits import Limits
 from tarry.core.model import Model
 from tarry.core.policies import Errors, Hints
 from tarry.core.request import Request
 from tarry.core.strategies import AnyStrategy, Exponential, Strategy
-from tarry.words import Json
+from tarry.words import CallKind, Json
 
 _DEFAULT_STRATEGY = Exponential("2s", factor=1.5, maximum="1m", jitter="half")
 
@@ -81,14 +81,29 @@ class JobSpec(Model):
             labels: Mapping[str, str] = ...,
         ) -> None: ...
 
+    def target(self, kind: CallKind) -> Request | Function:
+        """What a call of this kind calls; a job that exists already is only polled."""
+        return self.submit if kind is CallKind.SUBMIT and self.submit is not None else self.poll
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The callables that whoever polls the job has to know."""
+        called = tuple(call for call in (self.submit, self.poll) if isinstance(call, Function))
+        return (*called, *self.until.functions)
+
     @field_validator("poll", "submit", mode="before")
     @classmethod
     def _callable_by_name(cls, value: object) -> object:
         return as_function(value)
 
-    @field_validator("result", "progress", "reason", "keep")
+    @field_validator("result", "progress", "reason")
     @classmethod
-    def _compiles(cls, path: str | None) -> str | None:
+    def _reads_the_document(cls, path: str | None) -> str | None:
+        return None if path is None else checked(path, within=DOCUMENT)
+
+    @field_validator("keep")
+    @classmethod
+    def _reads_the_body(cls, path: str | None) -> str | None:
         return None if path is None else checked(path)
 
     @model_validator(mode="after")

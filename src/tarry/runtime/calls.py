@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -17,15 +16,11 @@ from tarry.core.function import Function
 from tarry.core.observation import CallError, Observation
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
-from tarry.core.templates import MissingValue, render_json
+from tarry.core.templates import TemplateError, render_json
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
 from tarry.ports import Clock, Transport
 from tarry.words import SECOND, CallKind, ErrorKind, Json
-
-
-class Unimportable(Exception):
-    """The callable's name means nothing in this process."""
 
 
 class Calls:
@@ -38,10 +33,10 @@ class Calls:
 
     async def make(self, spec: JobSpec, call: Call, values: Mapping[str, Json], token: str) -> Observation:
         """One call, cut after its timeout; `token` is the idempotency key of a submit."""
-        target = spec.submit if call.kind is CallKind.SUBMIT else spec.poll
-        if isinstance(target, Request):
-            return await self._request(spec, target, call, values, token)
-        return await self._function(spec, target, call, values)
+        target = spec.target(call.kind)
+        if isinstance(target, Function):
+            return await self._function(spec, target, call, values)
+        return await self._request(spec, target, call, values, token)
 
     async def _request(
         self, spec: JobSpec, request: Request, call: Call, values: Mapping[str, Json], token: str
@@ -61,17 +56,17 @@ class Calls:
         return await self._transport.send(prepared)
 
     async def _function(
-        self, spec: JobSpec, function: Function | None, call: Call, values: Mapping[str, Json]
+        self, spec: JobSpec, function: Function, call: Call, values: Mapping[str, Json]
     ) -> Observation:
         started = self._clock.now()
         try:
             arguments = {name: render_json(value, values) for name, value in spec.args.items()}
             async with asyncio.timeout(call.timeout / SECOND):
-                answer = as_json(await called(callable_of(function), arguments))
+                answer = as_json(await called(function.load(), arguments))
         except TimeoutError:
             return self._failed(call.kind, CallError(ErrorKind.TIMEOUT, "the callable took too long"), started)
-        except MissingValue as missing:
-            return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(missing), sent=False), started)
+        except TemplateError as error:
+            return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(error), sent=False), started)
         except Exception as error:  # noqa: BLE001  # whatever user code raises is one failed call of one job
             return self._failed(call.kind, CallError(ErrorKind.CALLABLE, f"{type(error).__name__}: {error}"), started)
         return Observation(call.kind, started, self._clock.now(), body=answer, is_json=True)
@@ -79,28 +74,6 @@ class Calls:
     def _failed(self, kind: CallKind, error: CallError, started: int | None = None) -> Observation:
         now = self._clock.now()
         return Observation(kind, now if started is None else started, now, error=error)
-
-
-def callable_of(function: Function | None) -> Callable[..., Any]:
-    """The callable: the one at hand, or the one of that name in a module that is already imported.
-
-    A name read from a store never imports anything by itself.
-    """
-    if function is None:
-        raise Unimportable("the spec names no callable for this call")
-    if function.call is not None:
-        return function.call
-    module, _, path = function.function.partition(":")
-    found: Any = sys.modules.get(module)
-    if function.inline or found is None:
-        raise Unimportable(
-            f"{function.function} is not known here: import {module}, or pass the spec with the callable"
-        )
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    if not callable(found):
-        raise Unimportable(f"{function.function} is no callable")
-    return found  # type: ignore[no-any-return]  # getattr on a module gives Any
 
 
 async def called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> object:

@@ -7,11 +7,9 @@ import logging
 from collections.abc import Sequence
 
 from tarry.codec import decode_spec, state_of
-from tarry.core.function import Function
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, StoreError, TarryError
 from tarry.ports import Checkpoint, JobRow
-from tarry.runtime.calls import Unimportable, callable_of
 from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
@@ -187,13 +185,12 @@ class Engine:
 
 def runs_here(spec: JobSpec) -> bool:
     """Whether this process knows the callables of the spec; if not, the job is left to others."""
-    for target in (spec.poll, spec.submit):
-        if isinstance(target, Function):
-            try:
-                callable_of(target)
-            except Unimportable as unknown:
-                log.warning("a job is left to others: %s", unknown)
-                return False
+    try:
+        for function in spec.functions:
+            function.load()
+    except LookupError as unknown:
+        log.warning("a job is left to others: %s", unknown)
+        return False
     return True
 
 

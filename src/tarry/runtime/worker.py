@@ -28,6 +28,7 @@ class Worker:
         self._lease = lease
         self._id: int | None = None
         self._renewed_at: Instant = 0
+        self._bury_from: Instant = 0
 
     @property
     def id(self) -> int | None:
@@ -47,7 +48,7 @@ class Worker:
         if now < self._renewed_at + self._lease // 3:
             return True
         if await self._units.run(self._store.renew, self._id, now, self._lease):
-            self._renewed_at = now
+            self._renewed(now)
             return True
         log.warning("worker %d was declared dead; its jobs are others' now", self._id)
         self._id = None
@@ -55,7 +56,7 @@ class Worker:
 
     async def bury(self) -> int:
         """Free the jobs of workers that are gone; how many jobs."""
-        if self._id is None:
+        if self._id is None or self._clock.now() < self._bury_from:
             return 0
         return await self._units.run(self._store.bury, self._id, self._clock.now())
 
@@ -68,3 +69,10 @@ class Worker:
     async def _register(self, now: Instant) -> None:
         self._id = await self._units.run(self._store.register, self._token(), now, self._lease)
         self._renewed_at = now
+
+    def _renewed(self, now: Instant) -> None:
+        late = self._clock.now() >= self._renewed_at + self._lease
+        self._renewed_at = now
+        if late:
+            # The store was away, for the others as well: they get the time to renew before anyone is buried.
+            self._bury_from = self._clock.now() + self._lease
