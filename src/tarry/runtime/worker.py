@@ -56,9 +56,13 @@ class Worker:
 
     async def bury(self) -> int:
         """Free the jobs of workers that are gone; how many jobs."""
-        if self._id is None or self._clock.now() < self._bury_from:
+        if self._id is None:
             return 0
-        return await self._units.run(self._store.bury, self._id, self._clock.now())
+        return await self._units.run(self._bury, self._id)
+
+    def _bury(self, worker: int) -> int:
+        # The time is read when the call's turn has come: until then others may have polled and died.
+        return self._store.bury(worker, self._clock.now())
 
     async def retire(self) -> None:
         """Give the lease back."""
