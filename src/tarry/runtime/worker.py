@@ -56,13 +56,15 @@ class Worker:
 
     async def bury(self) -> int:
         """Free the jobs of workers that are gone; how many jobs."""
-        if self._id is None:
+        if self._id is None or self._clock.now() < self._bury_from:
             return 0
         return await self._units.run(self._bury, self._id)
 
     def _bury(self, worker: int) -> int:
         # The time is read when the call's turn has come: until then others may have polled and died.
-        return self._store.bury(worker, self._clock.now())
+        now = self._clock.now()
+        # A call that waited longer than the lease, for a store that was away, buries nobody: all renew first.
+        return self._store.bury(worker, now) if self.may_send(now) else 0
 
     async def retire(self) -> None:
         """Give the lease back."""
