@@ -272,6 +272,17 @@ def test_an_end_is_written_once(bench: Bench) -> None:
     assert reread(bench.store, row) == after
 
 
+def test_an_end_is_final_whatever_else_the_row_says(bench: Bench) -> None:
+    """Even a row that names an owner again, by damage or a bug, takes no write after its end."""
+    row = held(bench.store)
+    bench.store.checkpoint([ending(grip(row))])
+    bench.damage(f"owner = {row.owner}, reserved = 0")
+    late = grip(row, 1)
+    assert bench.store.reserve([late]) == [False]
+    assert bench.store.checkpoint([ending(late, outcome=Outcome.FAILED)]) == [False]
+    assert bench.store.release([late], START) == [False]
+
+
 def test_an_end_may_come_with_a_release(bench: Bench) -> None:
     """A job that is over is not released into the world: it wants no owner."""
     row = held(bench.store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import cast
 
@@ -9,9 +10,9 @@ import pytest
 from sqlalchemy import create_engine, make_url
 from sqlalchemy.pool import StaticPool
 
-from tarry.errors import StoreError
+from tarry.errors import StoreError, StoreUnavailable
 from tarry.ports import Store
-from tarry.store import MemoryStore, SqlStore, files, locks, open_store
+from tarry.store import MemoryStore, SqlStore, files, locks, open_store, sqlite
 from tarry.store.files import Identity, network_kind
 from tarry.store.locks import FileLocks, NoLocks
 from tarry.store.sqlite import journal_mode, sqlite_path
@@ -86,6 +87,34 @@ def test_a_shared_database_in_memory_is_refused() -> None:
     engine = create_engine("sqlite://", poolclass=StaticPool)
     with pytest.raises(StoreError, match=r"use MemoryStore\(\)"):
         open_store(engine)
+
+
+class Deaf:
+    """A connection whose settings stay as they are."""
+
+    def __init__(self, **settings: object) -> None:
+        self.settings = settings
+
+    def execute(self, pragma: str) -> Deaf:
+        self.asked = pragma.removeprefix("PRAGMA ").partition("=")[0]
+        return self
+
+    def fetchone(self) -> tuple[object] | None:
+        return (self.settings[self.asked],) if self.asked in self.settings else None
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"journal_mode": "wal", "synchronous": 2}, StoreUnavailable),
+        ({"journal_mode": "truncate", "synchronous": 1}, StoreError),
+    ],
+)
+def test_a_setting_that_does_not_take_is_refused(settings: dict[str, object], kind: type[StoreError]) -> None:
+    """Durability is what the database says it does, not what it was asked for."""
+    with pytest.raises(StoreError) as caught:
+        sqlite._prepare_writer("truncate", cast("sqlite3.Connection", Deaf(**settings)))
+    assert type(caught.value) is kind
 
 
 @pytest.mark.parametrize("prefix", ["", "1x", "Tarry_", "a-b", "a;drop", "x" * 32, "é"])

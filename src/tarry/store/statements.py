@@ -8,14 +8,13 @@ Parameters carry the prefix `p_`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     Column,
     ColumnElement,
     Delete,
     Insert,
-    Select,
     Table,
     Update,
     and_,
@@ -34,6 +33,9 @@ from sqlalchemy import (
 from tarry.ports import Grip, Listing
 from tarry.store.rows import label_fragments
 from tarry.store.tables import Tables
+
+# How many columns a Select has is part of its type in one SQLAlchemy and not in the other.
+AnySelect: TypeAlias = Any
 
 
 def p(column: Column[Any]) -> Any:
@@ -78,7 +80,7 @@ class Statements:
         self.trim: Delete = delete(event).where(event.c.job == p(event.c.job), event.c.seq <= p(event.c.seq))
         self.cursor = select(job.c.run, job.c.event_seq).where(job.c.id == p(job.c.id))
 
-    def listing(self, page: Listing) -> Select[Any]:
+    def listing(self, page: Listing) -> AnySelect:
         """One page; the parts that were not asked for are not in it."""
         job = self._job
         chosen = [job.c.namespace == page.namespace, job.c.id > page.after]
@@ -95,13 +97,13 @@ class Statements:
         return self.whole.where(*chosen).order_by(job.c.id).limit(page.limit)
 
 
-def _whole(job: Table, spec: Table) -> Select[Any]:
+def _whole(job: Table, spec: Table) -> AnySelect:
     columns = [column for column in job.c if column.name != "spec"]
     # Outer: a job whose spec is gone must be seen as damaged, not as missing.
     return select(*columns, spec.c.json.label("spec")).select_from(job.outerjoin(spec, job.c.spec == spec.c.hash))
 
 
-def _glance(job: Table) -> Select[Any]:
+def _glance(job: Table) -> AnySelect:
     seen = (job.c.id, job.c.owner, job.c.wake, job.c.cmd, job.c.step, job.c.outcome)
     return select(*seen).where(job.c.id.in_(ids())).order_by(job.c.id)
 
@@ -217,7 +219,7 @@ def _cancel(job: Table) -> Update:
     )
 
 
-def _cancelled(job: Table) -> Select[Any]:
+def _cancelled(job: Table) -> AnySelect:
     """The row as this very cancel left it."""
     return select(literal(1)).where(
         job.c.id == p(job.c.id),
@@ -229,7 +231,7 @@ def _cancelled(job: Table) -> Select[Any]:
     )
 
 
-def _applied(job: Table) -> Select[Any]:
+def _applied(job: Table) -> AnySelect:
     """The row as a write with this grip left it: one step on, under the same nonce, which nobody else has.
 
     `p_left` is 1 for a write that gave the job up (then the fence went on, too),
@@ -244,7 +246,7 @@ def _applied(job: Table) -> Select[Any]:
     )
 
 
-def _events_after(event: Table) -> Select[Any]:
+def _events_after(event: Table) -> AnySelect:
     later = or_(
         event.c.run > bindparam("p_run"),
         and_(event.c.run == bindparam("p_run"), event.c.seq > bindparam("p_seq")),
