@@ -86,7 +86,7 @@ def test_a_job_under_way_can_be_explained_too() -> None:
 def test_short_times_have_fractions() -> None:
     """Long ones do not."""
     made, _ = start(spec(), "orders", 0)
-    assert explain(cancelled(made, 1_234_567)).endswith("0 polls in 1.234567s")
+    assert explain(cancelled(made, 1_234_567)).endswith("0 polls in 1.234s")
     assert explain(cancelled(made, 61_234_567)).endswith("0 polls in 1m1s")
 
 

@@ -39,3 +39,14 @@ def test_placeholders_of_the_submit_input_key_and_secrets_are_fine() -> None:
         input={"team": "blue"},
     )
     assert spec.submit is not None
+
+
+def test_the_arguments_of_a_submitting_callable_cannot_name_its_answer() -> None:
+    """A callable gets `args`, and both share them: what only the poll could know is refused."""
+    with pytest.raises(SpecError, match="only after the submit"):
+        JobSpec(submit=print, poll=print, until=UNTIL, args={"id": "{submit.body}"})
+    with pytest.raises(SpecError, match="needs a submit"):
+        JobSpec(poll=print, until=UNTIL, args={"ids": ["{submit.body}"]})
+    assert JobSpec(
+        submit=Request("POST", "https://api.example.com"), poll=print, until=UNTIL, args={"id": "{submit.body}"}
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tarry.core import durations
 from tarry.core.state import JobState, Seen
 from tarry.core.texts import short
-from tarry.words import SECOND, Micros, Outcome, span
+from tarry.words import MILLISECOND, SECOND, Micros, Outcome, span
 
 LONGEST = 600
 _KEY, _PART = 120, 160
@@ -80,6 +80,7 @@ def _error(state: JobState) -> Iterator[str]:
 
 
 def _time(spent: Micros) -> str:
-    """The time, without fractions where it is long enough to do without."""
-    exact = spent if spent < 10 * SECOND else spent // SECOND * SECOND
+    """The time, to the millisecond, or to the second where it is long."""
+    unit = MILLISECOND if spent < 10 * SECOND else SECOND
+    exact = spent // unit * unit
     return durations.write(span(max(0, exact)))

@@ -15,6 +15,7 @@ from tarry.core.model import Model
 from tarry.core.policies import Errors, Hints
 from tarry.core.request import Request
 from tarry.core.strategies import AnyStrategy, Exponential, Strategy
+from tarry.core.templates import roots, texts
 from tarry.words import CallKind, Json
 
 _DEFAULT_STRATEGY = Exponential("2s", factor=1.5, maximum="1m", jitter="half")
@@ -106,16 +107,22 @@ class JobSpec(Model):
     def _reads_the_body(cls, path: str | None) -> str | None:
         return None if path is None else checked(path)
 
+    def _roots(self, call: Request | Function | None) -> frozenset[str]:
+        """What the placeholders of a call name; those of a callable are in `args`."""
+        if isinstance(call, Function):
+            return frozenset[str]().union(*(roots(text) for text in texts(self.args)))
+        return frozenset() if call is None else call.roots
+
     @model_validator(mode="after")
     def _templates_can_be_filled(self) -> JobSpec:
         for name, call in (("submit", self.submit), ("poll", self.poll)):
-            roots = call.roots if isinstance(call, Request) else frozenset[str]()
-            for root in sorted(roots & {"poll", "baseline"}):
+            named = self._roots(call)
+            for root in sorted(named & {"poll", "baseline"}):
                 raise ValueError(
                     f"{name}: nothing fills {{{root}…}}; use {{input…}}, {{submit…}}, {{key}} or {{secret…}}"
                 )
-            if name == "submit" and "submit" in roots:
+            if name == "submit" and "submit" in named:
                 raise ValueError("submit: {submit…} is known only after the submit; use {input…} or {key}")
-            if self.submit is None and "submit" in roots:
+            if self.submit is None and "submit" in named:
                 raise ValueError("poll: {submit…} needs a submit; add one, or write the URL with {input…} or {key}")
         return self
