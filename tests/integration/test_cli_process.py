@@ -38,12 +38,11 @@ def started(
         text=True,
         env={**os.environ, **(env or {})},
     )
-    try:
-        with process:
+    with process:
+        try:
             yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
+        finally:
+            process.kill()  # one that has ended already stays as it is
 
 
 def finished(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -126,7 +125,7 @@ def test_the_same_command_twice_at_once_shares_one_job(tmp_path: Path) -> None:
             with started(*arguments) as second:
                 line_with(second.stdout, "known already, goes on after")
                 (job,) = service.jobs
-                service.script(job)
+                service.script(job, Behaviour(states=["SUCCEEDED"]))
                 endings = [process.communicate(timeout=PATIENCE)[0].splitlines()[-4:] for process in (first, second)]
         assert (first.returncode, second.returncode) == (0, 0)
         assert endings[0] == endings[1]
