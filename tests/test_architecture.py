@@ -83,7 +83,7 @@ def test_each_exception_to_a_rule_has_its_reason(path: Path) -> None:
     """An ignore names the rule it breaks, and a comment after it says why."""
     exception = re.compile(r"#\s*(type:\s*ignore|pyright:\s*ignore|noqa)")
     reasoned = re.compile(
-        r"#\s(type: ignore\[[\w, -]+\]|pyright: ignore\[\w[\w, ]*\]|noqa: [A-Z]+\d+(, [A-Z]+\d+)*)\s.*[#-]\s*[^#\s].{7,}"
+        r"#\s(type: ignore\[[\w, -]+\]|pyright: ignore\[\w[\w, ]*\]|noqa: [A-Z]+\d+(, [A-Z]+\d+)*)\s.*[#-]\s*[^#\s].{2,}"
     )
     bare = [(line, text) for line, text in comments(path) if exception.search(text) and not reasoned.search(text)]
     assert bare == []
