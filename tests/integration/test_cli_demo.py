@@ -87,7 +87,7 @@ def test_the_story_is_told_in_order(capsys: pytest.CaptureFixture[str]) -> None:
         "    +3.50s  process 2 polls: SUCCEEDED, 1s after the last one",
         "    +3.60s  process 2 returns: {'rows': 3} after 4 polls",
         "",
-        "  ok  process 1 was killed with SIGKILL while it waited",
+        "  ok  process 1 was killed with SIGKILL half-way",
         "  ok  process 2 went on with the same job and returned its result",
         "  ok  the service created 1 job for 1 submit",
         "  ok  it saw 4 polls; the database counts 4",

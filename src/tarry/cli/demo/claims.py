@@ -29,7 +29,7 @@ def claims(story: Story) -> Sequence[Claim]:
     first, second, job = story.first, story.second, story.job
     gets = len(story.polls)
     return [
-        Claim("process 1 was killed with SIGKILL while it waited", first.exit_code == -signal.SIGKILL),
+        Claim("process 1 was killed with SIGKILL half-way", first.exit_code == -signal.SIGKILL),
         Claim(
             "process 2 went on with the same job and returned its result",
             second.exit_code == 0 and job.outcome is Outcome.SUCCEEDED and bool(second.printed),

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from tarry.cli.demo.story import Seen
 
-STAGE = 1.5
-"""Seconds that a job spends in each of its three stages: long enough for a kill half-way."""
-
 
 def arguments(log: Path) -> tuple[str, ...]:
-    """Arguments of the Python process that serves on a free loopback port."""
-    return ("-m", "tarry.testing.stub", "--port", "0", "--step", str(STAGE), "--log", str(log))
+    """Arguments of the Python process that serves on a free loopback port.
+
+    Its jobs move on with each poll and are done at the fourth, so the kill
+    after the second is half-way on a slow machine too.
+    """
+    return ("-m", "tarry.testing.stub", "--port", "0", "--step", "poll", "--log", str(log))
 
 
 def url_in(line: str) -> str:
