@@ -12,6 +12,7 @@ from sqlalchemy import insert, select, text
 from tarry.ports import Checkpoint, Event, Grip, JobRow, NewJob
 from tarry.store import MemoryStore, SqlStore
 from tarry.store.rows import spec_hash
+from tarry.store.sqlite import SqliteFile
 from tarry.words import SECOND, Instant, Outcome, Phase
 
 START: Instant = 1_000 * SECOND
@@ -70,12 +71,28 @@ def memory_bench(_folder: Path) -> Bench:
 
 
 def sqlite_bench(folder: Path) -> Bench:
-    """Jobs in a file: any number of stores."""
+    """Jobs in a file, with the journal that is safe with this SQLite library: any number of stores."""
     url = f"sqlite:///{folder / 'jobs.db'}"
     return Bench(SqlStore(url), lambda: SqlStore(url))
 
 
-BENCHES: dict[str, Callable[[Path], Bench]] = {"memory": memory_bench, "sqlite": sqlite_bench}
+def sqlite_as_bench(library: tuple[int, ...]) -> Callable[[Path], Bench]:
+    """Jobs in a file, with the journal for this version of the SQLite library."""
+
+    def bench(folder: Path) -> Bench:
+        def opener() -> SqlStore:
+            return SqlStore(SqliteFile(folder / "jobs.db", library=library))
+
+        return Bench(opener(), opener)
+
+    return bench
+
+
+BENCHES: dict[str, Callable[[Path], Bench]] = {
+    "memory": memory_bench,
+    "sqlite-rollback": sqlite_as_bench((3, 40, 1)),
+    "sqlite-wal": sqlite_as_bench((3, 51, 3)),
+}
 """Add a store here and it has to pass the whole contract."""
 
 

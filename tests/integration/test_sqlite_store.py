@@ -18,7 +18,7 @@ from tarry.errors import StoreError, StoreUnavailable
 from tarry.ports import JobRow
 from tarry.store import MemoryStore, SqlStore, open_store
 from tarry.store.sqlite import SqliteFile, journal_mode
-from tests.contract.bench import START, TTL, Bench, grip, held, new_job, reread, sqlite_bench, write
+from tests.contract.bench import BENCHES, START, TTL, Bench, grip, held, new_job, reread, sqlite_bench, write
 
 
 @pytest.fixture
@@ -29,6 +29,15 @@ def database(tmp_path: Path) -> Path:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     made = sqlite_bench(tmp_path)
+    made.store.open(START)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["sqlite-rollback", "sqlite-wal"])
+def any_journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """A store with each journal, whatever this library would choose."""
+    made = BENCHES[request.param](tmp_path)
     made.store.open(START)
     yield made
     made.close()
@@ -78,10 +87,10 @@ def test_a_mode_that_cannot_be_left_is_a_passing_fault(database: Path) -> None:
     store.close()
 
 
-def test_readers_cannot_write(bench: Bench) -> None:
+def test_readers_cannot_write(any_journal: Bench) -> None:
     """A read connection refuses a write, whatever code does with it."""
     with pytest.raises(StoreError, match=r"cannot be written.*SQLITE_READONLY"):  # noqa: SIM117 - the fault is inside
-        with bench.store._database.read() as connection:
+        with any_journal.store._database.read() as connection:
             connection.exec_driver_sql("DELETE FROM tarry_job")
 
 
@@ -96,23 +105,23 @@ def test_the_file_is_its_owners_alone(database: Path) -> None:
 # Threads
 
 
-def test_threads_share_a_store(bench: Bench) -> None:
+def test_threads_share_a_store(any_journal: Bench) -> None:
     """Eight threads, fifty checkpoints each: every one applied, once."""
-    rows = [held(bench.store, f"job-{n}", max_polls=None) for n in range(8)]
+    rows = [held(any_journal.store, f"job-{n}", max_polls=None) for n in range(8)]
 
     def work(row: JobRow) -> list[bool]:
-        return [bench.store.checkpoint([write(grip(row, n), n + 1, max_polls=None)])[0] for n in range(50)]
+        return [any_journal.store.checkpoint([write(grip(row, n), n + 1, max_polls=None)])[0] for n in range(50)]
 
     with ThreadPoolExecutor(8) as pool:
         assert all(all(applied) for applied in pool.map(work, rows))
-    assert {(row.polls, row.step) for row in bench.store.rows([row.id for row in rows])} == {(50, 51)}
+    assert {(row.polls, row.step) for row in any_journal.store.rows([row.id for row in rows])} == {(50, 51)}
 
 
-def test_a_race_for_a_job_has_one_winner(bench: Bench) -> None:
+def test_a_race_for_a_job_has_one_winner(any_journal: Bench) -> None:
     """Four stores claim the same jobs at the same moment: each job has one owner, and none is left."""
-    stores = [bench.store, *(bench.another() for _ in range(3))]
+    stores = [any_journal.store, *(any_journal.another() for _ in range(3))]
     workers = [store.register(f"w{n}", START, TTL) for n, store in enumerate(stores)]
-    jobs = [bench.store.add(new_job(f"job-{n}"))[0].id for n in range(5)]
+    jobs = [any_journal.store.add(new_job(f"job-{n}"))[0].id for n in range(5)]
     together = threading.Barrier(4)
 
     def claim(n: int) -> list[int]:
@@ -143,65 +152,65 @@ def test_the_tables_are_made_once(database: Path) -> None:
 # Faults
 
 
-def test_a_busy_database_is_a_passing_fault(bench: Bench, database: Path) -> None:
+def test_a_busy_database_is_a_passing_fault(any_journal: Bench, database: Path) -> None:
     """Another program that keeps the lock makes a call fail for now; afterwards it works."""
-    row = held(bench.store)
-    with bench.store._database.write() as connection:
+    row = held(any_journal.store)
+    with any_journal.store._database.write() as connection:
         connection.exec_driver_sql("PRAGMA busy_timeout=0")
     other = sqlite3.connect(database, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(StoreUnavailable, match="SQLITE_BUSY"):
-        bench.store.checkpoint([write(grip(row), 1)])
+        any_journal.store.checkpoint([write(grip(row), 1)])
     other.execute("COMMIT")
     other.close()
-    assert bench.store.checkpoint([write(grip(row), 1)]) == [True]
+    assert any_journal.store.checkpoint([write(grip(row), 1)]) == [True]
 
 
-def test_a_full_disk_says_so_and_loses_nothing(bench: Bench) -> None:
+def test_a_full_disk_says_so_and_loses_nothing(any_journal: Bench) -> None:
     """What was acknowledged stays; what did not fit left no trace; with room again, all goes on."""
-    row = held(bench.store)
-    with bench.store._database.write() as connection:
+    row = held(any_journal.store)
+    with any_journal.store._database.write() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar() or 0
         connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 2}")
     big = write(grip(row), 1, output='"' + "x" * 100_000 + '"')
     with pytest.raises(StoreError, match=r"make room.*SQLITE_FULL") as caught:
-        bench.store.checkpoint([big])
+        any_journal.store.checkpoint([big])
     assert not isinstance(caught.value, StoreUnavailable)
-    assert reread(bench.store, row) == row
-    with bench.store._database.write() as connection:
+    assert reread(any_journal.store, row) == row
+    with any_journal.store._database.write() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count=100000")
-    assert bench.store.checkpoint([big]) == [True]
+    assert any_journal.store.checkpoint([big]) == [True]
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_file_that_was_swapped_is_noticed(bench: Bench, database: Path, replaced: bool) -> None:
+def test_a_file_that_was_swapped_is_noticed(any_journal: Bench, database: Path, replaced: bool) -> None:
     """SQLite would write on into the deleted file and say that all is well; the store says that it is not."""
-    row = held(bench.store)
+    row = held(any_journal.store)
     database.rename(database.with_name("old.db"))
     if replaced:
         database.touch()
     for use in (
-        lambda: bench.store.checkpoint([write(grip(row), 1)]),
-        lambda: bench.store.find("default", "orders"),
-        lambda: bench.store.open(START),
+        lambda: any_journal.store.checkpoint([write(grip(row), 1)]),
+        lambda: any_journal.store.find("default", "orders"),
+        lambda: any_journal.store.open(START),
     ):
         with pytest.raises(StoreError, match="deleted or replaced while in use"):
             use()
 
 
-def test_a_file_swapped_during_a_write_takes_the_write_with_it(bench: Bench, database: Path) -> None:
+def test_a_file_swapped_during_a_write_takes_the_write_with_it(any_journal: Bench, database: Path) -> None:
     """Looked at again before the commit: nothing is acknowledged that went into a file nobody will find."""
     moved = database.with_name("old.db")
 
     def write_while_it_is_moved() -> None:
-        with bench.store._database.write() as connection:
+        with any_journal.store._database.write() as connection:
             connection.exec_driver_sql("DELETE FROM tarry_meta")
             database.rename(moved)
 
     with pytest.raises(StoreError, match="deleted or replaced"):
         write_while_it_is_moved()
     moved.rename(database)
-    bench.store.open(START)
+    any_journal.store.open(START)
 
 
 def test_what_is_no_database_is_left_as_it_is(database: Path) -> None:

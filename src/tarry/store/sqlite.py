@@ -75,13 +75,20 @@ class _Opened:
 
 
 class SqliteFile:
-    """One SQLite file, used by this process only through this object."""
+    """One SQLite file. `library` (its version) and `network` (what kind holds a path) decide on the journal."""
 
     blocking = True
 
-    def __init__(self, path: Path, *, network: Callable[[Path], str | None] = network_kind) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        library: tuple[int, ...] = sqlite3.sqlite_version_info,
+        network: Callable[[Path], str | None] = network_kind,
+    ) -> None:
         self.path = Path(os.path.realpath(path))
         self.locks: Locks = locks_beside(self.path)
+        self._library = library
         self._network_kind = network
         self._opened: _Opened | None = None
 
@@ -91,7 +98,7 @@ class SqliteFile:
             return
         with translated():
             create_private(self.path)
-            mode = journal_mode(sqlite3.sqlite_version_info, network=self._network())
+            mode = journal_mode(self._library, network=self._network())
             opened = _Opened(
                 os.getpid(),
                 Identity.of(self.path),
