@@ -53,7 +53,7 @@ lint: $(ready)
 
 types: $(ready)
 	@$(bin)/mypy
-	@$(bin)/pyright --warnings
+	@$(bin)/pyright --warnings --pythonpath $(bin)/python
 
 imports: $(ready)
 	@$(bin)/lint-imports --no-cache
