@@ -1,0 +1,331 @@
+"""The oracle: what the service saw and what the database holds, judged from outside the library.
+
+The database is read by plain SQL after every store call. Nothing in here asks the
+library whether it is right, except for how a spec is read back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tarry.codec import decode_spec
+from tarry.core.results import JobResult
+from tarry.ports import Prepared, StoredEvent
+from tarry.words import MILLISECOND, SECOND, CallKind, Instant, micros
+from tests.simulation.service import CONNECT_MAX, Reply, token_of
+
+if TYPE_CHECKING:
+    from tests.simulation.processes import Process
+    from tests.simulation.world import World
+
+LEASE = 10 * SECOND
+_READS = frozenset({"events", "find", "glance", "listing", "rows"})
+_PROVEN = frozenset({"checkpoint", "reserve", "release"})
+
+
+class Row(NamedTuple):
+    """A job's row, as plain SQL gives it."""
+
+    id: int
+    key: str
+    run: int
+    owner: int | None
+    fence: int
+    nonce: str | None
+    step: int
+    polls: int
+    reserved: int
+    due: Instant | None
+    wake: Instant | None
+    deadline: Instant | None
+    max_polls: int | None
+    floor: int
+    event_seq: int
+    created_at: Instant
+    phase: str
+    spec: str
+    token: str
+    outcome: str | None
+    finished_at: Instant | None
+    output: str | None
+
+
+_SELECT = f"SELECT {', '.join(Row._fields)} FROM tarry_job ORDER BY id"
+_EVENTS = "SELECT seq, run, kind FROM tarry_event WHERE job = ? AND seq > ? ORDER BY seq"
+_SPEC = "SELECT json FROM tarry_spec WHERE hash = ?"
+
+
+@dataclass(slots=True)
+class Sent:
+    """What is known of a job's calls from the outside."""
+
+    polls: int = 0
+    submits_that_left: int = 0
+    last_start: Instant | None = None
+    settled_from: tuple[int, int] | None = None
+    """(fence, polls) as they were when the last answer to a poll came back."""
+    won: tuple[int, str] | None = None
+    """(fence, outcome) of a terminal answer that the holder has."""
+    accepted: int | None = None
+    """The fence under which the holder has the submit's acceptance."""
+    body: bytes | None = None
+
+
+class Ledger:
+    """Keeps the accounts and tells the world of the first thing that does not add up."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.rows: dict[int, Row] = {}
+        self.sent: dict[str, Sent] = {story.key: Sent() for story in world.stories}
+        self.events: dict[tuple[int, int], str] = {}
+        self._claims: set[tuple[int, int]] = set()
+        self._nonces: set[str] = set()
+
+    # Rows.
+
+    def look(self, process: Process, call: str, args: tuple[Any, ...], answer: Any) -> None:
+        """What a store call left behind."""
+        if call in _READS:
+            return
+        if call == "register" and isinstance(answer, int):
+            process.worker = answer
+        self._check_proofs(call, args, answer)
+        found = [Row(*values) for values in self._world.sql.execute(_SELECT)]
+        changed = [row for row in found if row != self.rows.get(row.id)]
+        if changed or call != "bury":
+            summary = "; ".join(_shown(row) for row in changed)
+            self._world.note(process, f"{call}{_brief(answer)} {summary}".rstrip())
+        for row in changed:
+            before = self.rows.get(row.id)
+            self.rows[row.id] = row
+            if before is not None:
+                self._check_change(before, row, call, process)
+            self._check_row(row)
+            self._check_events(row, 0 if before is None else before.event_seq)
+        if call == "renew" and answer is False:
+            self._world.saw("lease lost")
+
+    def row_of(self, key: str) -> Row | None:
+        """The job's row as last seen."""
+        return next((row for row in self.rows.values() if row.key == key), None)
+
+    def _check_proofs(self, call: str, args: tuple[Any, ...], answer: Any) -> None:
+        """A write counts only while the grip behind it is the row's (or was, until this very write)."""
+        if call not in _PROVEN or answer is None:
+            return
+        for item, applied in zip(args[0], answer, strict=True):
+            grip = item.grip if call == "checkpoint" else item
+            row = self.rows[grip.job]
+            is_held = row.nonce == grip.nonce and grip.fence <= row.fence <= grip.fence + 1
+            if applied and not is_held:
+                self._broken("a stale write changes nothing", f"{call} with {grip} on {_shown(row)}")
+            if not applied and not is_held:
+                self._world.saw("fence refusal")
+
+    def _check_row(self, row: Row) -> None:
+        sent = self.sent[row.key]
+        if sent.polls > row.polls + row.reserved:
+            self._broken("requests ≤ polls + reserved", f"{sent.polls} were sent, {_shown(row)}")
+        if row.max_polls is not None and row.polls + row.reserved > row.max_polls:
+            self._broken("polls + reserved ≤ max_polls", _shown(row))
+        if row.outcome is not None:
+            if row.reserved or row.owner is not None or row.wake is not None or row.finished_at is None:
+                self._broken("an end leaves nothing behind", _shown(row))
+        elif row.owner is None and (row.wake is None or row.reserved):
+            self._broken("a free job has a wake and no permit", _shown(row))
+
+    def _check_change(self, old: Row, new: Row, call: str, process: Process) -> None:
+        if old.outcome is not None:
+            self._broken("an outcome never changes", f"{_shown(old)} -> {_shown(new)}")
+        if new.fence < old.fence or new.step <= old.step or new.polls < old.polls or new.run != old.run:
+            self._broken("fence, step and polls only grow", f"{_shown(old)} -> {_shown(new)}")
+        if new.owner is not None and new.owner != old.owner:
+            self._check_claim(old, new, process)
+        if new.deadline != old.deadline:
+            self._check_deadline(old, new)
+        if new.spec != old.spec:
+            self._world.saw("spec changed")
+        if new.outcome is not None:
+            self._check_end(old, new, call)
+
+    def _check_claim(self, old: Row, new: Row, process: Process) -> None:
+        claim = (new.id, new.fence)
+        if old.owner is not None or claim in self._claims or new.nonce is None or new.nonce in self._nonces:
+            self._broken("one owner at a time", f"{_shown(old)} -> {_shown(new)}")
+        self._claims.add(claim)
+        self._nonces.add(new.nonce or "")
+        if new.owner != process.worker:
+            self._broken("one owner at a time", f"{process} claimed as {new.owner}, it is {process.worker}")
+        if old.nonce is None and old.fence > 0:
+            self._world.saw("take-over")
+
+    def _check_deadline(self, old: Row, new: Row) -> None:
+        ((text,),) = self._world.sql.execute(_SPEC, (new.spec,)).fetchall()
+        total = decode_spec(text).limits.total_duration
+        due = None if total is None else new.created_at + micros(total)
+        if new.spec == old.spec or new.deadline != due:
+            self._broken("a deadline stays", f"{old.deadline} -> {new.deadline} of {_shown(new)}")
+
+    def _check_events(self, row: Row, after: int) -> None:
+        found = self._world.sql.execute(_EVENTS, (row.id, after)).fetchall()
+        if [seq for seq, _, _ in found] != list(range(after + 1, row.event_seq + 1)):
+            self._broken("events in order, without gap or repetition", f"{found} after {after} of {_shown(row)}")
+        for seq, _, kind in found:
+            self.events[row.id, seq] = kind
+            self._world.saw(f"event {kind}")
+            if kind == "finished" and (row.outcome is None or seq != row.event_seq):
+                self._broken("the end is the last event", f"{found} of {_shown(row)}")
+
+    # Ends.
+
+    def _check_end(self, old: Row, new: Row, call: str) -> None:
+        self._world.saw(f"outcome {new.outcome}")
+        sent = self.sent[new.key]
+        if sent.won is not None and sent.won[0] == old.fence and call != "cancel" and new.outcome != sent.won[1]:
+            self._broken("an answered end is never lost", f"{sent.won[1]} was answered, {_shown(new)}")
+        if sent.accepted == old.fence and new.outcome == "submit_unknown":
+            self._broken("an accepted submit is never forgotten", _shown(new))
+        problem = self._wrong(old, new, call)
+        if problem:
+            self._broken("an outcome is right", f"{problem}: {_shown(new)}")
+
+    def _wrong(self, old: Row, new: Row, call: str) -> str | None:
+        """Why the outcome cannot be; None when it can."""
+        world, service = self._world, self._world.service
+        remote = service.of(new.key)
+        truth = None if remote is None else remote.state(world.clock.now())
+        match new.outcome:
+            case "succeeded" | "failed":
+                wanted = None if new.outcome == "failed" else json.dumps(f"result of {new.key}")
+                fits = truth == new.outcome.upper() and new.output == wanted
+                return None if fits else f"the service says {truth}"
+            case "cancelled":
+                return None if call == "cancel" else "nobody cancelled it"
+            case "exhausted":
+                return None if new.max_polls is not None and new.polls >= new.max_polls else "polls are left"
+            case "timed_out":
+                return None if self._is_out_of_time(new) else f"the deadline is {new.deadline}"
+            case "submit_unknown":
+                return None if not world.story(new.key).idempotent and old.phase == "sending" else "it was not in doubt"
+            case "lost":
+                return None if service.told_missing[new.key] >= 3 else "it was not missing three times"
+            case _:
+                return "nothing can lead there"
+
+    def _is_out_of_time(self, row: Row) -> bool:
+        if row.deadline is None or row.finished_at is None:
+            return False
+        ((text,),) = self._world.sql.execute(_SPEC, (row.spec,)).fetchall()
+        lead = min(micros(decode_spec(text).limits.poll_timeout), (row.deadline - row.created_at) // 10)
+        # Where a 429 asks to wait beyond the deadline, no closing poll has room, and the end is known early.
+        early = 9 * SECOND if self._world.service.told_to_wait[row.key] else 0
+        return row.finished_at >= row.deadline - max(lead, early) - row.floor
+
+    # Calls.
+
+    def started(self, process: Process, request: Prepared, key: str) -> None:
+        """A process is about to send: is it allowed to, and is it time?"""
+        now, row, sent = self._world.clock.now(), self.row_of(key), self.sent[key]
+        self._world.note(process, f"{request.kind} {key}: starts")
+        if row is None:
+            self._broken("a job is stored before it is called", key)
+            return
+        lease = self._world.lease_of(process)
+        if now >= lease - LEASE // 5:
+            self._broken("a call leaves only under a fresh lease", f"{key} by {process}, lease until {_time(lease)}")
+        if request.kind is CallKind.SUBMIT:
+            self._check_submit(row, request)
+            return
+        if sent.settled_from is not None and sent.settled_from[0] == row.fence and row.polls <= sent.settled_from[1]:
+            self._broken("an answer is committed before the next poll", _shown(row))
+        if sent.last_start is not None and now - sent.last_start < row.floor:
+            gap = (now - sent.last_start) // MILLISECOND
+            self._broken("polls keep min_interval apart", f"{gap} ms, {_shown(row)}")
+        sent.last_start = now
+
+    def _check_submit(self, row: Row, request: Prepared) -> None:
+        sent = self.sent[row.key]
+        if row.phase != "sending" and not row.outcome:
+            self._broken("the intent is committed before a submit", _shown(row))
+        if token_of(request) != row.token or (sent.body is not None and sent.body != request.content):
+            self._broken("every submit carries the same key and body", _shown(row))
+        sent.body = request.content
+
+    def departed(self, process: Process, request: Prepared, key: str, started: Instant) -> None:
+        """The first byte is on the wire: from here on the service may have seen it."""
+        sent, late = self.sent[key], self._world.clock.now() - started > CONNECT_MAX
+        if late:
+            # The process was frozen between its check and this byte: counted, but no longer on time.
+            self._world.saw("late send")
+        if request.kind is CallKind.SUBMIT:
+            sent.submits_that_left += 1
+            if sent.submits_that_left > 1:
+                self._world.saw("submitted again with the same key")
+            return
+        sent.polls += 1
+        self._world.note(process, f"poll {key}: left ({sent.polls})")
+        row = self.row_of(key)
+        if row is not None:
+            self._check_row(row)
+
+    def delivered(self, process: Process, kind: CallKind, key: str, reply: Reply) -> None:
+        """A process has an answer in its hands."""
+        row, sent = self.row_of(key), self.sent[key]
+        state = reply.body.get("state") if isinstance(reply.body, dict) else None
+        self._world.note(process, f"{kind} {key}: {reply.status} {state}")
+        if row is None or row.owner is None or row.owner != process.worker:
+            return
+        if kind is CallKind.SUBMIT:
+            sent.accepted = row.fence if reply.status == 202 else None
+            return
+        sent.settled_from = (row.fence, row.polls)
+        if reply.status == 200 and state in {"SUCCEEDED", "FAILED"}:
+            sent.won = (row.fence, state.lower())
+
+    # What callers hear.
+
+    def told(self, process: Process, key: str, result: JobResult[Any]) -> None:
+        """A caller was given a result."""
+        row = self.row_of(key)
+        if row is None or row.outcome != result.outcome.value or row.polls != result.polls:
+            self._broken("an outcome is committed before it is told", f"{process} told {result.outcome} of {row}")
+        elif result.outcome.is_success and result.output != f"result of {key}":
+            self._broken("an outcome is right", f"{process} told {result.output!r} of {key}")
+
+    def heard(self, process: Process, event: StoredEvent) -> None:
+        """An event was told to a process's callback."""
+        row = self.row_of(event.key)
+        cursor = (0 if row is None else row.id, event.seq)
+        if self.events.get(cursor) != event.event.kind:
+            self._broken("an event is committed before it is told", f"{process} heard {event}")
+        if cursor in process.heard:
+            self._broken("events in order, without gap or repetition", f"{process} heard {event} twice")
+        process.heard.add(cursor)
+
+    def _broken(self, rule: str, detail: str) -> None:
+        self._world.broken(rule, detail)
+
+
+def _time(at: Instant | None) -> str:
+    return "-" if at is None else f"{at % (3600 * SECOND) / SECOND:.3f}"
+
+
+def _brief(answer: Any) -> str:
+    """Of a store call's answer what fits into a line of the trace."""
+    return (
+        f" {answer}"
+        if isinstance(answer, bool | int) or (isinstance(answer, list) and True in answer)
+        else (" refused" if isinstance(answer, list) and answer == [False] else "")
+    )
+
+
+def _shown(row: Row) -> str:
+    held = f"held by {row.owner}" if row.owner else f"wake {_time(row.wake)}"
+    limit = "" if row.max_polls is None else f" of {row.max_polls}"
+    return (
+        f"{row.key} {row.outcome or row.phase} {held} fence {row.fence} step {row.step} "
+        f"polls {row.polls}+{row.reserved}{limit} due {_time(row.due)}"
+    )

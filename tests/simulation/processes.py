@@ -1,0 +1,195 @@
+"""A process: a poller, the callers in it, and the ways in which it can stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tarry import Poller
+from tarry.core.spec import JobSpec
+from tarry.errors import JobNotFound, StoreError, StoreUnavailable, TarryError, WaitTimeout
+from tarry.words import MILLISECOND, SECOND
+from tests.simulation.faults import SimClock, SimOffload
+from tests.simulation.ledger import LEASE
+from tests.simulation.loop import owner_of
+from tests.simulation.scenario import Story
+from tests.simulation.service import SimTransport
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Process:
+    """One incarnation of a program that awaits the world's jobs.
+
+    `runs` is false while it is frozen or dead; `dead` for ever after a kill; `doomed` is one
+    that will be killed in the middle of its next call to the service.
+    What it does right now is in `busy`, innermost last.
+    """
+
+    def __init__(self, world: World, name: str) -> None:
+        self.name = name
+        self.runs = True
+        self.dead = False
+        self.doomed = False
+        self.over = False
+        self.gone = False
+        self.worker: int | None = None
+        self.busy: list[str] = []
+        self.kept: list[asyncio.Handle] = []
+        self.heard: set[tuple[int, int]] = set()
+        self._world = world
+        self._chance = Random(f"{world.seed}/{name}")
+        self._callers: list[asyncio.Task[Any]] = []
+        self._stop = asyncio.Event()
+        self._calm = asyncio.Event()
+        token = owner_of.set(self)
+        self._main = asyncio.create_task(self._run(), name=name)
+        owner_of.reset(token)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """What it is killed in the middle of, if it is."""
+        self.busy.append(what)
+        try:
+            yield
+        finally:
+            self.busy.remove(what)
+
+    def leave_if_over(self) -> None:
+        """The world ends: what is left of a dead process must not go on."""
+        if self.over:
+            raise asyncio.CancelledError
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was asked to end."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Ask it to end in good order."""
+        self._stop.set()
+
+    def calm(self) -> None:
+        """From now on its callers wait until the end."""
+        self._calm.set()
+
+    async def buried(self) -> None:
+        """After the end of the world: clear away what is left."""
+        self.over = True
+        self._main.cancel()
+        await asyncio.wait({self._main})
+
+    async def _run(self) -> None:
+        world = self._world
+        poller = Poller(
+            world.store_for(self),
+            transport=SimTransport(world, self),
+            clock=SimClock(world, self),
+            offload=world.offload_for(SimOffload(world, self)),
+            token=self._token,
+            lease=LEASE / SECOND,
+            on_event=lambda event: world.ledger.heard(self, event),
+        )
+        try:
+            async with poller:
+                await self._live(poller)
+            # Those that the closed poller turned away, and those that were not even waiting.
+            await _cancelled(self._callers)
+        except StoreUnavailable:
+            world.note(self, "gave up: the store was away for long")
+        except Exception as error:  # noqa: BLE001  # whatever it is, it should not have come this far
+            world.broken("a process lives through every fault", f"{self}: {type(error).__name__}: {error}")
+        finally:
+            self.gone = True
+
+    async def _live(self, poller: Poller) -> None:
+        callers = self._callers = [
+            asyncio.create_task(self._caller(poller, story), name=f"{self} waits for {story.key}")
+            for story in self._world.stories
+            for _ in range(self._chance.choice((1, 1, 2)))
+        ]
+        if self._chance.random() < 0.35:
+            callers.append(asyncio.create_task(self._watcher(poller), name=f"{self} watches"))
+        if self._chance.random() < 0.04:
+            callers.append(asyncio.create_task(self._cancel(poller), name=f"{self} cancels"))
+        stop = asyncio.create_task(self._stop.wait(), name=f"{self} stops")
+        going: set[asyncio.Task[Any]] = {stop, *callers}
+        while not stop.done() and len(going) > 1:
+            _, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+        if not stop.done():
+            await _cancelled([stop])
+        elif self._chance.random() < 0.5:
+            await _cancelled(callers)
+
+    async def _caller(self, poller: Poller, story: Story) -> None:
+        """Waits, leaves, comes back, until it is told how the job ended."""
+        spec = story.other if self._chance.random() < 0.15 else story.spec
+        await self._pause(self._chance.choice((0, 0, 1, 8)))
+        while not await self._waited(poller, story.key, spec):
+            await self._pause(self._chance.choice((0, 1, 1, 3, 5)))
+        self._world.note(self, f"knows how {story.key} ended")
+
+    async def _waited(self, poller: Poller, key: str, spec: JobSpec) -> bool:
+        patience = None if self._calm.is_set() else self._chance.choice((0, 2, 9, 60))
+        try:
+            result = await poller.await_job(key, spec, wait_timeout=patience, raises=False)
+        except WaitTimeout:
+            self._world.saw("wait timeout")
+            return False
+        except StoreUnavailable:
+            self._world.note(self, f"cannot reach {key}: the store is away")
+            return False
+        except TarryError as error:
+            if not self._stop.is_set():
+                self._world.broken("a caller hears of nothing but the job", f"{type(error).__name__}: {error}")
+            return True
+        self._world.ledger.told(self, key, result)
+        return True
+
+    async def _watcher(self, poller: Poller) -> None:
+        """Follows the events of one job to the end."""
+        key = self._chance.choice(self._world.stories).key
+        after = (0, 0)
+        while True:
+            try:
+                async for event in poller.watch(key, after):
+                    if event.seq != after[1] + 1:
+                        self._world.broken("events in order, without gap or repetition", f"{self} saw {event}")
+                    after = (event.run, event.seq)
+            except (JobNotFound, StoreUnavailable):
+                await self._pause(1)
+            else:
+                return
+
+    async def _cancel(self, poller: Poller) -> None:
+        """A person cancels a job."""
+        await self._pause(self._chance.randint(2, 20))
+        key = self._chance.choice(self._world.stories).key
+        try:
+            await poller.cancel(key)
+        except StoreError as error:
+            self._world.note(self, f"cancel of {key}: {type(error).__name__}")
+
+    async def _pause(self, seconds: float) -> None:
+        """Away for a while, or until the world is calm."""
+        try:
+            async with asyncio.timeout(seconds + self._chance.randint(0, 9) * MILLISECOND / SECOND):
+                await (asyncio.Future() if self._calm.is_set() else self._calm.wait())
+        except TimeoutError:
+            return
+
+    def _token(self) -> str:
+        return f"{self._chance.getrandbits(128):032x}"
+
+
+async def _cancelled(waiting: list[asyncio.Task[Any]]) -> None:
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
