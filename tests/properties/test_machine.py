@@ -49,7 +49,9 @@ def jobs(draw: st.DrawFn, *, submits: bool = True) -> Any:
 def test_limits_and_floor_hold_for_any_answers(job: Any, answers: list[Answer]) -> None:
     """Polls never exceed max_polls, never start closer than the floor, never start or last past the deadline."""
     script = Script(job)
-    ended = script.play(*answers, forever=True) if job.limits.max_polls else script.play(*answers)
+    # Without a deadline a submit may be put off for ever.
+    has_an_end = job.limits.total_duration or (job.limits.max_polls and job.submit is None)
+    ended = script.play(*answers, forever=bool(has_an_end))
     polls = [call for call in script.calls if call[0] is CallKind.POLL]
     assert ended.polls == len(polls)
     assert job.limits.max_polls is None or len(polls) <= job.limits.max_polls
