@@ -297,11 +297,11 @@ async def _rung(bell: asyncio.Event) -> None:
 
 
 def _named(field: str, text: str) -> str:
-    """A key or namespace: 1 to 512 characters, none of them a control character."""
+    """A key or namespace: 1 to 512 bytes of UTF-8, no control character among them."""
     if not isinstance(text, str):
         raise SpecError(field, f"expected text, got {type(text).__name__}")
-    if not 1 <= len(text) <= _LONGEST_KEY or text != text.strip():
-        raise SpecError(field, f"use 1 to {_LONGEST_KEY} characters, without blanks at the ends")
     if not text.isprintable():
         raise SpecError(field, "holds control or unprintable characters; use plain text")
+    if not 1 <= len(text.encode()) <= _LONGEST_KEY or text != text.strip():
+        raise SpecError(field, f"use 1 to {_LONGEST_KEY} bytes of UTF-8, without blanks at the ends")
     return text

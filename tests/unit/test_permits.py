@@ -83,7 +83,7 @@ def test_a_poll_is_permitted_by_raised_limits() -> None:
                 await poller.await_job(
                     "orders", polled(strategy=Fixed("7s"), limits=Limits(max_polls=2)), wait_timeout=1
                 )
-            await asyncio.sleep(1)
+            await world.after(1)
             few = await poller.get("orders")
             ended = await poller.await_job("orders", polled(strategy=Fixed("7s"), limits=Limits(max_polls=9)))
             return few, ended
@@ -106,7 +106,7 @@ def test_a_caller_with_more_polls_saves_a_job_that_has_spent_its_own() -> None:
             worker = world.store.register("dead", world.clock.now(), SECOND)
             (held,) = world.store.claim(worker, "n", world.clock.now(), [row.id])
             assert world.store.reserve([held.grip]) == [True]
-            await asyncio.sleep(5)
+            await world.after(5)
             return await poller.await_job("orders", polled(strategy=Fixed("7s"), limits=Limits(max_polls=3)))
 
     ended = world.run(main)

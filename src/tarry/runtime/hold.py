@@ -138,10 +138,10 @@ class Hold:
         ring = extended(self.row.timeline, self.state, state)
         write = replace(write, last=encode_observation(seen, self.spec.keep), timeline=ring)
         if state.outcome is not None and state.outcome.is_success:
-            return replace(write, output=self._output(seen))
+            return replace(write, output=self._output(state, seen))
         return write
 
-    def _output(self, seen: Observation) -> str:
-        seen_as = document(self.spec, self.state, seen, submit=self.submit)
+    def _output(self, state: JobState, seen: Observation) -> str:
+        seen_as = document(self.spec, state, seen, submit=self.submit)
         output = seen_as["body"] if self.spec.result is None else search(self.spec.result, seen_as)
         return json.dumps(output, allow_nan=False)
