@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tarry.errors import StoreUnavailable
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
 from tarry.store import MemoryStore
@@ -39,5 +40,32 @@ def test_burying_takes_the_time_at_which_it_runs() -> None:
         asked = clock.now()
         await worker.bury()
         assert store.asked_at == [asked + 3 * SECOND]
+
+    clock.run(main)
+
+
+def test_a_worker_buried_before_it_knew_of_itself_registers_anew() -> None:
+    """A registration whose answer came later than its lease is made again, under a name not used before."""
+    clock, store, names = FakeClock(), MemoryStore(), iter(["w1", "w2"])
+    calls = 0
+
+    async def deaf(work: Callable[[], Any], /) -> Any:
+        nonlocal calls
+        calls += 1
+        answer = work()
+        if calls > 1:
+            return answer
+        await clock.sleep(60 * SECOND)
+        other = store.register("other", clock.now(), 30 * SECOND)
+        store.bury(other, clock.now())
+        raise StoreUnavailable("the answer was lost")
+
+    async def main() -> None:
+        worker = Worker(store, Units(deaf, clock), clock, lambda: next(names), 30 * SECOND)
+        store.open(clock.now())
+        assert await worker.keep()
+        assert worker.id is not None
+        assert worker.may_send(clock.now())
+        assert store.renew(worker.id, clock.now(), 30 * SECOND)
 
     clock.run(main)

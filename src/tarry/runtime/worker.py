@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from tarry.errors import StoreError
 from tarry.ports import Clock, Store
 from tarry.runtime.units import Units
 from tarry.words import Instant, Micros
@@ -73,7 +74,13 @@ class Worker:
             await self._units.ask(self._store.retire, worker, self._clock.now())
 
     async def _register(self, now: Instant) -> None:
-        self._id = await self._units.run(self._store.register, self._token(), now, self._lease)
+        register = self._store.register
+        try:
+            self._id = await self._units.run(register, self._token(), now, self._lease)
+        except StoreError:
+            # An earlier try may have worked unheard, and that worker be buried by now: once more, as a new one.
+            now = self._clock.now()
+            self._id = await self._units.run(register, self._token(), now, self._lease)
         self._renewed_at = now
 
     def _renewed(self, now: Instant) -> None:
