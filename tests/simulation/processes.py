@@ -26,7 +26,7 @@ class Process:
     """One incarnation of a program that awaits the world's jobs.
 
     `runs` is false while it is frozen or dead; `dead` for ever after a kill; `doomed` is one
-    that will be killed in the middle of its next call to the service.
+    that will be killed in the middle of its next call to the service, `drowsy` one that will be stopped there.
     What it does right now is in `busy`, innermost last.
     """
 
@@ -35,6 +35,7 @@ class Process:
         self.runs = True
         self.dead = False
         self.doomed = False
+        self.drowsy = False
         self.over = False
         self.gone = False
         self.worker: int | None = None

@@ -63,7 +63,7 @@ def _strategy(chance: Random) -> Strategy:
 
 def _limits(chance: Random, *, endless: bool) -> Limits:
     """Bounds within which the job must end even when the remote one never does."""
-    polls = chance.choice((None, None, 1, 4, 12))
+    polls = chance.choice((None, None, None, 1, 4, 12))
     total = chance.choice((20, 60, 90)) if endless or chance.random() < 0.3 else 600
     return Limits(
         min_interval=chance.choice((1, 1, 2.5)),

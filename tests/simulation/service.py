@@ -166,17 +166,18 @@ class SimTransport:
 
     async def _exchange(self, request: Prepared, key: str, started: Instant) -> Reply | CallError:
         world, process = self._world, self._process
-        rates, chance = world.rates, world.chance
-        if chance.random() < rates.call_pause:
-            world.pause(process, chance.choice((2, 14, 30)) * SECOND)
+        chance = world.chance
+        if process.drowsy or chance.random() < world.rates.call_pause:
+            process.drowsy = False
+            world.pause(process, chance.choice((2, 14, 14, 30)) * SECOND)
         await world.clock.sleep(chance.choice((0, 1, CONNECT_MAX // MILLISECOND)) * MILLISECOND)
         process.leave_if_over()
-        if chance.random() < rates.refused:
+        if chance.random() < world.rates.refused:
             return CallError(ErrorKind.CONNECT, "refused", sent=False)
         world.ledger.departed(process, request, key, started)
         answer: asyncio.Future[Reply] = world.loop.create_future()
         world.loop.outside(chance.choice((0, 5, 60)) * MILLISECOND, world.service.arrive, request, answer)
-        if process.doomed or chance.random() < rates.call_kill:
+        if process.doomed or chance.random() < world.rates.call_kill:
             world.kill(process)
         try:
             async with asyncio.timeout(request.timeout / SECOND):

@@ -250,11 +250,13 @@ class World:
     def _strike(self) -> None:
         """One blow."""
         process = self.chance.choice(self._alive) if self._alive else None
-        match self.chance.choice(("kill", "doom", "doom", "pause", "pause", "stop", "outage")):
+        match self.chance.choice(("kill", "doom", "drowse", "drowse", "pause", "pause", "stop", "outage")):
             case "kill" if process is not None:
                 self.kill(process)
             case "doom" if process is not None:
                 process.doomed = True
+            case "drowse" if process is not None:
+                process.drowsy = True
             case "pause" if process is not None:
                 self.pause(process, self.chance.choice((1, 8, 14, 25)) * SECOND)
             case "stop" if process is not None:
@@ -276,7 +278,7 @@ class World:
         self.rates = Rates()
         self._store_is_back()
         for process in self._alive:
-            process.doomed = False
+            process.doomed = process.drowsy = False
             self._go_on(process)
         if all(process.is_stopping for process in self._alive):
             self._begin()
