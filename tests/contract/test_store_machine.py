@@ -17,7 +17,7 @@ from tarry.ports import Grip, JobRow
 from tarry.words import SECOND, Outcome
 from tests.contract.bench import BENCHES, START, TTL, Bench, ending, grip, new_job, write
 
-LIMIT = 5
+LIMIT = 2
 WHO = st.integers(0, 1)
 
 
@@ -157,7 +157,7 @@ class Sharing(RuleBasedStateMachine):
         self.bench.store.retire(worker.id, self.now)
         self.register(worker)
 
-    @precondition(lambda self: self.requests > 1)
+    @precondition(lambda self: self.requests > 0)
     @rule(late=st.booleans(), again=st.booleans())
     def cancel(self, *, late: bool, again: bool) -> None:
         step = self.row().step - int(late)
