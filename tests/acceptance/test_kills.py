@@ -46,9 +46,7 @@ def row(database: Path) -> Row | None:
         return None
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10) as connection:
         try:
-            found = connection.execute(
-                "SELECT polls, reserved, deadline, outcome FROM tarry_job"
-            ).fetchone()
+            found = connection.execute("SELECT polls, reserved, deadline, outcome FROM tarry_job").fetchone()
         except sqlite3.OperationalError:
             return None
     return None if found is None else Row(*found)

@@ -248,7 +248,7 @@ def test_each_end_has_its_error(
     assert words in str(raised)
     assert raised.last is not None
     assert raised.job.outcome is outcome
-    again = pickle.loads(pickle.dumps(raised))  # noqa: S301  # our own bytes
+    again = pickle.loads(pickle.dumps(raised))  # our own bytes
     assert (str(again), again.job, again.last) == (str(raised), raised.job, raised.last)
 
 
@@ -348,7 +348,9 @@ def test_an_unknown_key_without_a_spec_is_not_found() -> None:
     world.run(main)
 
 
-@pytest.mark.parametrize("key", ["", " ", "a ", "a\nb", "\x00", "\ud800", "x" * 513, "é" * 257, "\u202egnp.exe", None, 5, b"k"])
+@pytest.mark.parametrize(
+    "key", ["", " ", "a ", "a\nb", "\x00", "\ud800", "x" * 513, "é" * 257, "\u202egnp.exe", None, 5, b"k"]
+)
 def test_a_key_is_plain_text(key: Any) -> None:
     """Anything else is refused by name, before the store is asked."""
     world = World([QUEUED])

@@ -46,5 +46,5 @@ def test_every_phase_can_be_reached_and_left() -> None:
 
 def test_an_illegal_move_pickles_with_its_facts() -> None:
     """It carries the phase and the move over a process boundary."""
-    error = pickle.loads(pickle.dumps(IllegalMove(Phase.DONE, Move.END)))  # noqa: S301  # our own bytes
+    error = pickle.loads(pickle.dumps(IllegalMove(Phase.DONE, Move.END)))  # our own bytes
     assert (error.phase, error.made) == (Phase.DONE, Move.END)

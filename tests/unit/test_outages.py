@@ -72,17 +72,17 @@ def test_an_outage_kills_no_worker() -> None:
     world = World([RUNNING])
 
     async def main() -> list[bool]:
-        async with world.poller(offload=Flaky(world, away=(5, 60))) as one:
-            async with world.poller(offload=Flaky(world, away=(5, 62))) as other:
-                pollers = [one, other]
-                waits = [asyncio.create_task(poller.await_job(f"job-{id(poller)}", polled())) for poller in pollers]
-                await world.after(2)
-                before = [poller._running._worker.id for poller in pollers]
-                await world.after(120)
-                after = [poller._running._worker.id for poller in pollers]
-                for wait in waits:
-                    wait.cancel()
-                return [was == now for was, now in zip(before, after, strict=True)]
+        one, other = (world.poller(offload=Flaky(world, away=(5, until))) for until in (60, 62))
+        async with one, other:
+            pollers = [one, other]
+            waits = [asyncio.create_task(poller.await_job(f"job-{id(poller)}", polled())) for poller in pollers]
+            await world.after(2)
+            before = [poller._running._worker.id for poller in pollers]
+            await world.after(120)
+            after = [poller._running._worker.id for poller in pollers]
+            for wait in waits:
+                wait.cancel()
+            return [was == now for was, now in zip(before, after, strict=True)]
 
     assert world.run(main) == [True, True]
 

@@ -147,5 +147,5 @@ def test_a_value_is_never_shown(make: Callable[[], object]) -> None:
 def test_a_spec_error_pickles() -> None:
     """Another process sees the same facts."""
     error = refused(lambda: JobSpec(poll=POLL, untill=UNTIL))
-    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - made one line up
+    copy = pickle.loads(pickle.dumps(error))
     assert (copy.field, copy.problem, copy.faults, str(copy)) == (error.field, error.problem, 2, str(error))

@@ -38,7 +38,7 @@ def wrapped(orig: BaseException) -> DBAPIError:
         ("SQLITE_BUSY_SNAPSHOT", StoreUnavailable),
         ("SQLITE_LOCKED_SHAREDCACHE", StoreUnavailable),
         ("SQLITE_PROTOCOL", StoreUnavailable),
-        ("SQLITE_FULL", StoreError),
+        ("SQLITE_FULL", StoreUnavailable),
         ("SQLITE_READONLY_DBMOVED", StoreError),
         ("SQLITE_IOERR_FSYNC", StoreError),
         ("SQLITE_CORRUPT_VTAB", StoreError),

@@ -55,9 +55,7 @@ class Calls:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
         return await self._transport.send(prepared)
 
-    async def _function(
-        self, spec: JobSpec, function: Function, call: Call, values: Mapping[str, Json]
-    ) -> Observation:
+    async def _function(self, spec: JobSpec, function: Function, call: Call, values: Mapping[str, Json]) -> Observation:
         started = self._clock.now()
         try:
             arguments = {name: render_json(value, values) for name, value in spec.args.items()}

@@ -90,4 +90,5 @@ class Units:
 def _say(attempt: RetryCallState) -> None:
     # One warning an outage: what repeats it is for those who look closer.
     level = logging.WARNING if attempt.attempt_number == 1 else logging.DEBUG
-    log.log(level, "the store is away, trying again (try %d)", attempt.attempt_number)
+    fault = attempt.outcome.exception() if attempt.outcome else None
+    log.log(level, "the store is away, trying again (try %d): %s", attempt.attempt_number, fault)

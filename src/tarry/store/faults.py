@@ -18,10 +18,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from tarry.errors import StoreError, StoreUnavailable
 
 # The first word of a code tells enough: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
-_PASSING = frozenset({"BUSY", "LOCKED", "PROTOCOL", "INTERRUPT", "NOMEM"})
+# A full disk passes too: nothing is polled until there is room, then all goes on by itself.
+_PASSING = frozenset({"BUSY", "LOCKED", "PROTOCOL", "INTERRUPT", "NOMEM", "FULL"})
 
 _ADVICE: Mapping[str, str] = {
-    "FULL": "the disk is full, or the database has reached its largest size: make room and start again",
+    "FULL": "the disk is full, or the database has reached its largest size: make room",
     "READONLY": "the database cannot be written: check the rights of the file and its folder, and how it is mounted",
     "CANTOPEN": "the database file cannot be opened: check the path, and the rights of the file and its folder",
     "PERM": "the database file may not be used: check its rights",
@@ -88,7 +89,7 @@ def _of_driver(error: BaseException | None) -> StoreError:
         return _without_code(error)
     code = name.removeprefix("SQLITE_").partition("_")[0]
     if code in _PASSING:
-        return StoreUnavailable(f"the database is busy ({name})")
+        return StoreUnavailable(f"{_ADVICE.get(code, 'the database is busy')} ({name})")
     if code in _DATA_CODES:
         return Unstorable(f"{_VALUE} ({name})")
     advice = _ADVICE.get(code, "the database cannot be used")
