@@ -15,6 +15,8 @@ ready := $(VENV)/.ready
 export UV_PROJECT_ENVIRONMENT := $(VENV)
 export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS := true
+# Tests commit thousands of times: in memory where there is such a folder, so that a slow disk is not what they measure.
+export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 
 .DELETE_ON_ERROR:
 .PHONY: setup demo test quick check lint types imports budgets docs examples format lock clean
