@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from tenacity import (
     AsyncRetrying,
-    RetryCallState,
     retry_if_exception_type,
     stop_never,
     wait_exponential,
@@ -70,12 +69,15 @@ class Units:
         return await self._repeat(lambda _: self._clock.now() >= last, partial(call, *args))
 
     async def _repeat(self, stop: Any, work: Callable[[], T]) -> T:
+        try:
+            return await self._once(work)
+        except StoreUnavailable as fault:
+            log.warning("the store is away, trying again: %s", fault)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(StoreUnavailable),
             wait=wait_exponential(multiplier=0.05, max=_LONGEST_PAUSE),
             stop=stop,
             sleep=self._pause,
-            before_sleep=_say,
             reraise=True,
         )
         return await retrying(self._once, work)
@@ -85,10 +87,3 @@ class Units:
 
     async def _pause(self, seconds: float) -> None:
         await self._clock.sleep(round(seconds * SECOND))
-
-
-def _say(attempt: RetryCallState) -> None:
-    # One warning an outage: what repeats it is for those who look closer.
-    level = logging.WARNING if attempt.attempt_number == 1 else logging.DEBUG
-    fault = attempt.outcome.exception() if attempt.outcome else None
-    log.log(level, "the store is away, trying again (try %d): %s", attempt.attempt_number, fault)
