@@ -101,10 +101,17 @@ _WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
     "poll_failed": lambda data: f"poll failed: {plain(data.get('error'), 120)}",
     "recovered": lambda data: f"answers again after {count(_number(data, 'failed_polls'), 'failed poll')}",
     "wait_changed": _wait,
-    "taken_over": lambda _: "taken over from a worker that stopped",
-    "written_off": lambda _: "a permit of that worker counts as a poll",
+    "spec_changed": lambda data: f"spec changed: {_listed(data, 'fields')}",
+    "freed": lambda _: "taken from a worker that stopped",
+    "written_off": lambda _: "a permit of a worker that stopped counts as a poll",
+    "gap": lambda data: f"{count(_number(data, 'missed'), 'older event')} no longer kept",
     "finished": _finished,
 }
+
+
+def _listed(data: Mapping[str, Json], name: str) -> str:
+    value = data.get(name)
+    return plain(", ".join(map(str, value)), 200) if isinstance(value, list) else "none"
 
 
 def _number(data: Mapping[str, Json], name: str) -> int:
