@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -59,7 +58,6 @@ _KEPT_HEADERS = frozenset(
 _DROPPED_HEADERS = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate", "authentication-info"})
 
 T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
 
 
 # States.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tarry.cli import options
+from tarry.cli.database import DEFAULT
 from tarry.cli.world import World, guarded
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def await_(
     timeout: options.Timeout = None,
     wait_timeout: options.WaitTimeout = None,
     key: options.Key = None,
-    db: options.Db = "tarry.db",
+    db: options.Db = DEFAULT,
     spec: options.Spec = None,
     submit_url: options.SubmitUrl = None,
     submit_json: options.SubmitJson = None,
@@ -111,7 +112,7 @@ def await_(
 def list_(
     ctx: typer.Context,
     *,
-    db: options.Db = "tarry.db",
+    db: options.Db = DEFAULT,
     outcome: options.Outcomes = None,
     prefix: options.Prefix = "",
     limit: options.Limit = 100,
@@ -126,7 +127,7 @@ def list_(
 
 @app.command()
 def show(
-    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = "tarry.db", as_json: options.Json = False
+    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = DEFAULT, as_json: options.Json = False
 ) -> None:
     """Show one job: state, limits, the timeline of its polls, its events, its output."""
     from tarry.cli.show import show_command

@@ -9,9 +9,7 @@ from datetime import timedelta
 from tarry.cli.changes import source
 from tarry.cli.text import duration, plain
 from tarry.core.results import Job
-
-REMEMBERED = 64
-"""How many polls a job remembers."""
+from tarry.runtime.timeline import LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +24,12 @@ class Poll:
 
 
 def polls(job: Job) -> Iterator[Poll]:
-    """The polls that the job remembers (the last 64), oldest first.
+    """The polls that the job remembers (the last `LENGTH`), oldest first.
 
     A poll that a stopped worker was permitted and never settled counts in `job.polls`
     and leaves no mark: the numbers are exact only for a job without one.
     """
-    forgotten = job.polls - len(job.timeline) if len(job.timeline) >= REMEMBERED else 0
+    forgotten = job.polls - len(job.timeline) if len(job.timeline) >= LENGTH else 0
     starts = [tick.at for tick in job.timeline] + [job.next_poll_at]
     for position, tick in enumerate(job.timeline):
         after = starts[position + 1]

@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TextIO
+from typing import TextIO, get_args
 
+from tarry.core.request import Method
 from tarry.errors import SpecError
 from tarry.ports import Clock
 from tarry.testing.stub.behaviour import Behaviour, CallName, behaviour_of, plan_of, script_of
@@ -17,7 +18,7 @@ from tarry.testing.stub.jobs import Document, JobBook, StubJob
 from tarry.testing.stub.wire import Manner, Reply, Request
 from tarry.words import Instant, Json
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS = frozenset(get_args(Method))
 _SILENT = frozenset({Manner.DROP, Manner.GARBAGE, Manner.HANG})
 
 
