@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tarry.http.secrets import SecretError, Secrets, mask_url
+from tarry.http.secrets import SecretError, Secrets
 
 CANARY = 'hunter2 "x"/y'
 
@@ -88,17 +88,3 @@ def test_only_so_many_are_remembered() -> None:
     for n in range(2_000):
         secrets.resolve([str(n)])
     assert secrets.redact("secret-1999 secret-0") == "*** secret-0"
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("https://user:pw@example.com:8443/a/b?sig=abc&x=#f", "https://example.com:8443/a/b?sig=***&x=***"),
-        ("https://example.com/a", "https://example.com/a"),
-        ("https://example.com/?plain", "https://example.com/?plain=***"),
-        ("http://[broken/?sig=abc", "***"),
-    ],
-)
-def test_a_url_is_shown_masked(url: str, shown: str) -> None:
-    """Origin, path and the names of the query; no value, user or fragment."""
-    assert mask_url(url) == shown

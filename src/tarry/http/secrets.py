@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote
 
 SecretProvider: TypeAlias = Mapping[str, str] | Callable[[str], str]
 """Gives a secret by its name; a `LookupError` (or nothing) means that it has none."""
@@ -71,15 +71,3 @@ class Secrets:
         self._given = dict.fromkeys([*self._given, *forms][-_REMEMBERED:])
         # A secret that is part of another must not leave the other's rest behind.
         self._longest_first = tuple(sorted(self._given, key=len, reverse=True))
-
-
-def mask_url(url: str) -> str:
-    """A URL to show: origin and path as they are, query values as ***, user and fragment dropped."""
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-    except ValueError:
-        return MASK
-    query = "&".join(f"{quote(name)}={MASK}" for name in names)
-    return f"{parts.scheme}://{host}{parts.path}" + (f"?{query}" if query else "")
