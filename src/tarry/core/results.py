@@ -15,7 +15,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One poll in a job's timeline: when it started, what it came to, what set the wait after it."""
+    """One poll in a job's timeline.
+
+    `at` is when it started, to the millisecond. `verdict` is a verdict's word, "error" for a
+    failed poll, or the outcome for the last one. `wait_source` says what set the wait after
+    it, None after the last.
+    """
 
     at: datetime
     verdict: str
@@ -27,9 +32,10 @@ class Job:
     """A snapshot of a job, as last committed. Datetimes are aware and in UTC.
 
     `polls` counts calls made, `reserved` (0 or 1) those permitted but not yet
-    settled. `status` is the last status value the condition read, `failures` the failed
-    polls in a row, `owner` the worker that holds the job, if any. `timeline`
-    keeps the last 64 polls.
+    settled. `status` is the last status value the condition read, `progress` a share from 0
+    to 1 or a text, `failures` the failed polls in a row, `error` the last failure in one
+    line, `owner` the worker that holds the job, if any. `output` is None until the job has
+    ended well. `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls.
     """
 
     id: int
@@ -58,7 +64,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobResult(Generic[T]):
-    """How a job ended. `output` is what `result` selects; `elapsed` runs from creation to the end."""
+    """How a job ended.
+
+    `output` is what the spec's `result` selects of the last answer (without a `result`, its
+    body), and None where the job ended otherwise than well. `last` is the last observation as
+    stored, `polls` counts calls made. `started_at` is the job's creation, `elapsed` the time
+    from there to `finished_at`; datetimes are aware and in UTC.
+    """
 
     key: str
     outcome: Outcome

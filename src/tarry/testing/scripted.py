@@ -100,7 +100,7 @@ class ScriptedJob:
         return self._count(CallKind.SUBMIT)
 
     async def send(self, request: Prepared) -> Observation:
-        """Answer the next one of the script; raises only `ScriptExhausted`."""
+        """Answer with the next one of the script; raises `ScriptExhausted`, and what a function of the script raises."""
         started = self._clock.now()
         turn = self._count(request.kind)
         self.requests.append(_seen(request, started))
