@@ -84,7 +84,7 @@ def await_(
     """Wait for a remote job; the same key resumes the same job, also after a kill.
 
     With --key alone, goes on with a stored job. Exit codes: 0 succeeded, 1 failed,
-    2 wrong usage, 3 timed out, 4 unreachable, lost or trouble with the database,
+    2 wrong usage or no verdict, 3 timed out, 4 unreachable, lost or trouble with the database,
     5 cancelled, 130 interrupted (the job lives on).
     """
     from tarry.cli.await_ import How, await_command

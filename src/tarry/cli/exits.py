@@ -31,7 +31,7 @@ class Exit(IntEnum):
     FAILED = 1
     """The service says that the job failed or expired; a demo whose claims did not hold."""
     USAGE = 2
-    """The command line or the spec is wrong; nothing was sent."""
+    """The command line, the key or the spec is wrong; or the condition answered no verdict (invalid)."""
     TIMED_OUT = 3
     """A limit or the caller's patience ran out."""
     TROUBLE = 4
