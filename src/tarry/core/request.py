@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from tarry.core import templates
 from tarry.core.durations import DurationLike, PositiveDuration
 from tarry.core.model import Model
+from tarry.core.texts import MAX_BITS
 from tarry.errors import SpecError
 from tarry.words import Json
 
@@ -23,7 +24,6 @@ MAX_URL = 8_192
 MAX_HEADERS = 100
 MAX_HEADER_VALUE = 16_384
 MAX_DEPTH = 64
-_MAX_BITS = 14_000  # about 4,200 decimal digits: Python refuses to print or read much more
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
@@ -255,7 +255,7 @@ def _plain_text(text: str) -> str:
 def _plain_number(value: object) -> Json:
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int) and value.bit_length() <= _MAX_BITS:
+    if isinstance(value, int) and value.bit_length() <= MAX_BITS:
         return value
     if isinstance(value, float) and value - value == 0:  # neither NaN nor infinite
         return value

@@ -9,7 +9,9 @@ from tarry.words import Json
 
 _MARK = "…"
 _DEEPEST = 100
-_MAX_BITS = 14_000  # about 4,200 decimal digits: Python refuses to print or read much more
+MAX_BITS = 14_000
+"""Bits of the largest whole number: about 4,200 decimal digits; Python refuses to print or read much more."""
+
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
     0x09: "\\t",
     0x0A: "\\n",
@@ -77,7 +79,7 @@ def _storable_scalar(value: object) -> Json:
         case str():
             return storable_text(value)
         case int():
-            return value if value.bit_length() <= _MAX_BITS else None
+            return value if value.bit_length() <= MAX_BITS else None
         case float():
             return value if math.isfinite(value) else None
         case _:
