@@ -50,3 +50,19 @@ def test_the_arguments_of_a_submitting_callable_cannot_name_its_answer() -> None
     assert JobSpec(
         submit=Request("POST", "https://api.example.com"), poll=print, until=UNTIL, args={"id": "{submit.body}"}
     )
+
+
+@pytest.mark.parametrize("field", ["input", "args"])
+def test_what_json_cannot_hold_is_refused_before_it_is_stored(field: str) -> None:
+    """A restart would give back something else: a text for a set or an instant."""
+    given: dict[str, Any] = {field: {"at": {1, 2}}}
+    with pytest.raises(SpecError, match=f"JobSpec.{field}: JSON cannot hold a set"):
+        JobSpec(poll=print, until=UNTIL, **given)
+
+
+def test_the_input_is_a_copy() -> None:
+    """What the caller does to its own lists afterwards does not change a frozen spec."""
+    rows = [1]
+    spec = JobSpec(poll=print, until=UNTIL, input={"rows": rows})
+    rows.append(2)
+    assert spec.input == {"rows": [1]}

@@ -13,7 +13,7 @@ from tarry.core.function import Function, as_function
 from tarry.core.limits import Limits
 from tarry.core.model import Model
 from tarry.core.policies import Errors, Hints
-from tarry.core.request import Request
+from tarry.core.request import Request, plain_json
 from tarry.core.strategies import AnyStrategy, Exponential, Strategy
 from tarry.core.templates import roots, texts
 from tarry.words import CallKind, Json
@@ -96,6 +96,11 @@ class JobSpec(Model):
     @classmethod
     def _callable_by_name(cls, value: object) -> object:
         return as_function(value)
+
+    @field_validator("input", "args")
+    @classmethod
+    def _is_json(cls, value: object) -> Json:
+        return plain_json(value)
 
     @field_validator("result", "progress", "reason")
     @classmethod
