@@ -228,6 +228,14 @@ def test_a_placeholder_alone_keeps_its_type() -> None:
     }
 
 
+def test_a_value_is_given_away_as_a_copy() -> None:
+    """Whoever gets it may change it; the values stay as they are."""
+    values = {"input": {"rows": [{"n": 1}]}}
+    filled: Any = render_json("{input.rows}", values)
+    filled[0]["n"] = 2
+    assert values == {"input": {"rows": [{"n": 1}]}}
+
+
 @given(
     value=st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

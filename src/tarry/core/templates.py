@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from tarry.core.judgement import copied
 from tarry.words import Json
 
 ANSWER_ROOTS = frozenset({"submit", "poll", "baseline"})
@@ -155,7 +156,8 @@ def _fill(template: str, value: Callable[[Placeholder], str]) -> str:
 def _json_text(template: str, values: Mapping[str, Any]) -> Json:
     found = placeholders(template)
     if len(found) == 1 and (found[0].start, found[0].end) == (0, len(template)):
-        alone: Json = _look_up(found[0], values)
+        # A copy: the callable that gets it may change it, and the values are not its own.
+        alone: Json = copied(_look_up(found[0], values))
         return alone
     return render_text(template, values)
 
