@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -122,6 +123,7 @@ def encode_spec(spec: JobSpec) -> str:
     return as_json_text({"v": VERSION, "spec": _set_fields(spec)})
 
 
+@lru_cache(maxsize=128)  # every claim reads the spec, and a job that sleeps long is claimed for each poll
 def decode_spec(text: str) -> JobSpec:
     """The spec. Raises `CheckpointError` that names what is damaged or newer."""
     fields = _versioned(text, "spec")
