@@ -66,3 +66,16 @@ def test_the_input_is_a_copy() -> None:
     spec = JobSpec(poll=print, until=UNTIL, input={"rows": rows})
     rows.append(2)
     assert spec.input == {"rows": [1]}
+
+
+@pytest.mark.parametrize("host", ["https://files.example.com", "files.example.com/a", "me@files.example.com", "a b", ""])
+def test_a_host_that_no_url_can_have_is_refused(host: str) -> None:
+    """It would never match, and the job would find out in the middle."""
+    with pytest.raises(SpecError, match=r"JobSpec\.allowed_hosts: no host"):
+        JobSpec(poll=print, until=UNTIL, allowed_hosts=[host])
+
+
+def test_hosts_come_with_a_port_or_without() -> None:
+    """Names and addresses alike."""
+    hosts = ("files.example.com", "files.example.com:8443", "127.0.0.1", "[::1]:80", "::1")
+    assert JobSpec(poll=print, until=UNTIL, allowed_hosts=hosts).allowed_hosts == hosts

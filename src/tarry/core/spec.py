@@ -13,7 +13,7 @@ from tarry.core.function import Function, as_function
 from tarry.core.limits import Limits
 from tarry.core.model import Model
 from tarry.core.policies import Errors, Hints
-from tarry.core.request import Request, plain_json
+from tarry.core.request import Request, plain_json, url_problem
 from tarry.core.strategies import AnyStrategy, Exponential, Strategy
 from tarry.core.templates import roots, texts
 from tarry.words import CallKind, Json
@@ -36,7 +36,8 @@ class JobSpec(Model):
       0..1 or percent or text progress, and the failure's words.
     - `keep`: JMESPath of the part of the body that is stored with the job (default: all, bounded).
     - `confirm`: how many equal terminal verdicts in a row end the job (1).
-    - `allowed_hosts`: hosts beside the request's own that a URL found in an answer may name.
+    - `allowed_hosts`: hosts beside the request's own that a URL found in an answer may name, as
+      "host" or "host:port".
     - `labels`: texts to find the job by.
 
     Raises `SpecError` naming the field when the definition can never work.
@@ -102,6 +103,13 @@ class JobSpec(Model):
     def _is_json(cls, value: object) -> Json:
         return plain_json(value)
 
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(_is_host, hosts)):
+            raise ValueError('no host; write "files.example.com", or "files.example.com:8443" for that port alone')
+        return hosts
+
     @field_validator("result", "progress", "reason")
     @classmethod
     def _reads_the_document(cls, path: str | None) -> str | None:
@@ -131,3 +139,9 @@ class JobSpec(Model):
             if self.submit is None and "submit" in named:
                 raise ValueError("poll: {submit…} needs a submit; add one, or write the URL with {input…} or {key}")
         return self
+
+
+def _is_host(text: str) -> bool:
+    """Whether this is all of a URL between the slashes: a name or an address, with a port or without."""
+    whole = (f"https://{text}", f"https://[{text}]")  # an IPv6 address may come without its brackets
+    return set(text).isdisjoint("/?#@") and not all(map(url_problem, whole))
