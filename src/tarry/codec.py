@@ -21,7 +21,7 @@ from tarry.core.function import Function
 from tarry.core.observation import CallError, Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import Confirming, JobState, Seen, Streak
-from tarry.core.texts import as_json_text, bounded, storable_text
+from tarry.core.texts import as_json_text, bounded, no_constant, storable_text
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import JobRow
 from tarry.words import CallKind, ErrorKind, Json, Outcome, Phase, Verdict, WaitSource
@@ -245,13 +245,9 @@ def _headers(seen: Observation, is_kept: Callable[[str], bool]) -> dict[str, Any
 # Reading and writing.
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
 def _versioned(text: str, what: str) -> dict[str, Any]:
     try:
-        fields = json.loads(text, parse_constant=_no_constant)
+        fields = json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError, TypeError) as error:
         raise CheckpointError(f"{what}: damaged: {error}") from error
     if not isinstance(fields, dict) or not isinstance(fields.get("v"), int):

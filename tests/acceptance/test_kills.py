@@ -22,6 +22,8 @@ MAX_POLLS = 100
 RUNS = 40
 MOMENTS = ("before-submit", "after-submit", "before-poll", "after-poll", "before-commit", "after-commit", "in-sleep")
 
+STARTED: list[subprocess.Popen[str]] = []
+
 
 @dataclass(frozen=True)
 class Row:
@@ -38,6 +40,16 @@ def stub() -> Iterator[StubService]:
     """A service that knows nothing but this test's job."""
     with StubService().run_in_thread() as service:
         yield service
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    """Whatever a test started has ended when it ends, however it ends."""
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        process.kill()
+        process.communicate()
 
 
 def row(database: Path) -> Row | None:
@@ -63,7 +75,8 @@ def begin(
     """Start the waiting program."""
     submit = {"json": {} if seconds is None else {"seconds": seconds}, "idempotent": idempotent}
     command = [sys.executable, str(WAITER), stub.url, str(database), json.dumps(submit), moment]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    STARTED.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    return STARTED[-1]
 
 
 def workers(database: Path) -> int:

@@ -16,6 +16,7 @@ from tarry.core.limits import Limits
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.strategies import Exponential, Fixed, Linear, Strategy
+from tarry.core.texts import no_constant
 from tarry.errors import SpecError
 
 MAX_SPEC_BYTES = 4_000_000
@@ -254,16 +255,12 @@ def _read(path: str) -> str:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        return json.loads(text, parse_constant=no_constant, object_pairs_hook=_unique)
     except SpecError:
         raise
     except (ValueError, RecursionError) as error:
         problem = "too deep" if isinstance(error, RecursionError) else str(error)
         raise UsageError(f"{where}: not JSON: {problem}") from None
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import NoReturn
 
 from tarry.words import Json
 
@@ -50,6 +51,11 @@ def as_text(value: Json) -> str:
 def as_json_text(value: object, *, sort_keys: bool = False) -> str:
     """Compact JSON text; raises ValueError for NaN and infinities."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort_keys)
+
+
+def no_constant(name: str) -> NoReturn:
+    """Refuses NaN and the infinities, which JSON does not have: for `json.loads` as its `parse_constant`."""
+    raise ValueError(f"{name} is no JSON")
 
 
 def bounded(value: object, limit: int) -> tuple[Json, bool]:

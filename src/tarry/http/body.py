@@ -8,10 +8,11 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from tarry.core.observation import CallError
 from tarry.core.request import MAX_DEPTH
+from tarry.core.texts import no_constant
 from tarry.words import ErrorKind, Json
 
 MAX_TEXT = 16_384
@@ -139,7 +140,7 @@ def _charset(content_type: str) -> str:
 def _json(text: str) -> Json:
     if _is_too_deep(text):
         raise ValueError("nested too deep")
-    value: Json = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    value: Json = json.loads(text, parse_constant=no_constant, parse_float=_finite)
     return _whole(value) if _ESCAPED_SURROGATE.search(text) else value
 
 
@@ -156,10 +157,6 @@ def _is_too_deep(text: str) -> bool:
             return False
         brackets = brackets.replace("[]", "").replace("{}", "")
     return bool(brackets)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _finite(digits: str) -> float:

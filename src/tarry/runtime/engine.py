@@ -17,8 +17,11 @@ from tarry.words import SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
 
-LOOK_EVERY: Micros = SECOND
-"""How often a waiter looks at jobs that others may move on, and for workers that died."""
+LOOK_EVERY: Micros = SECOND // 2
+"""How often a waiter looks at jobs that others may move on, and for workers that died.
+
+Twice a second, so that it hears within a second also where the store takes its time.
+"""
 
 CLAIM_AHEAD: Micros = 2 * SECOND
 """How long before it is due a released job is claimed again."""
