@@ -68,7 +68,9 @@ def test_the_input_is_a_copy() -> None:
     assert spec.input == {"rows": [1]}
 
 
-@pytest.mark.parametrize("host", ["https://files.example.com", "files.example.com/a", "me@files.example.com", "a b", ""])
+@pytest.mark.parametrize(
+    "host", ["https://files.example.com", "files.example.com/a", "me@files.example.com", "a b", ""]
+)
 def test_a_host_that_no_url_can_have_is_refused(host: str) -> None:
     """It would never match, and the job would find out in the middle."""
     with pytest.raises(SpecError, match=r"JobSpec\.allowed_hosts: no host"):
