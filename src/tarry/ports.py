@@ -249,6 +249,13 @@ class Store(Protocol):
         """Give back connections."""
         ...
 
+    def version(self) -> int:
+        """A number that is another one after each commit, whoever made it; cheap to ask for.
+
+        Another number may also mean nothing; the same one means that nothing changed.
+        """
+        ...
+
     # Workers: one row a process incarnation, renewed as one (P6, P7, P9).
 
     def register(self, uuid: str, now: Instant, ttl: Micros) -> int:

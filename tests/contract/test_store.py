@@ -564,3 +564,14 @@ def test_tables_without_a_version_are_refused(bench: Bench, change: str) -> None
     bench.execute(change)
     with pytest.raises(StoreError, match="damaged"):
         bench.store.open(START)
+
+
+def test_the_version_tells_that_something_changed(bench: Bench) -> None:
+    """Another number after a commit of anybody's; the same one after reads, and after asking."""
+    store = bench.store
+    held(store)
+    before = store.version()
+    store.find("default", "orders")
+    assert store.version() == before
+    store.add(new_job("another"))
+    assert store.version() != before

@@ -70,11 +70,6 @@ class FaultyMemory(SqliteMemory):
             yield connection
         self.hook("committed")
 
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
-        with super().write() as connection:
-            yield connection
-
 
 class SideLocks:
     """The locks that tell at once who is alive: a dead process's lock is free."""

@@ -31,7 +31,7 @@ _CHUNK = 500
 
 
 class Engine:
-    """The runtime of one process: one loop a job waited for, one round a second for all."""
+    """The runtime of one process: one loop a job waited for, one round twice a second for all."""
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
@@ -44,6 +44,7 @@ class Engine:
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._rounds: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._version: int | None = None
         self._closing = False
 
     def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
@@ -107,6 +108,7 @@ class Engine:
         if not found:
             raise JobNotFound(f"job {job.key!r} is gone from the store")
         (row,) = found
+        job.step = row.step
         if row.outcome is not None:
             job.finish(row)
             return
@@ -174,16 +176,20 @@ class Engine:
                     job.rouse()
 
     async def _round(self) -> None:
-        """Renew, free the jobs of the dead, and look at every job followed."""
+        """Renew, free the jobs of the dead, and look at every job followed, if anything changed."""
         if not await self._worker.keep():
             await self._worker.keep()
         await self._worker.bury()
+        version = await self._units.run(self._store.version)
+        if version == self._version:
+            return
+        self._version = version
         followed = list(self._jobs)
         for start in range(0, len(followed), _CHUNK):
             chunk = followed[start : start + _CHUNK]
             for seen in await self._units.run(self._store.glance, chunk):
                 if seen.id in self._jobs:
-                    self._jobs[seen.id].glanced(seen, self._clock.now() + CLAIM_AHEAD)
+                    self._jobs[seen.id].glanced(seen)
 
 
 def runs_here(spec: JobSpec) -> bool:

@@ -26,6 +26,7 @@ class Followed:
         self.spec = spec
         self.waiters = 0
         self.held_by: int | None = None
+        self.step = row.step
         self.looked = asyncio.Event()
         self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
         self._clock = clock
@@ -48,10 +49,10 @@ class Followed:
         """End the loop's rest, so that it looks again."""
         self._roused.set()
 
-    def glanced(self, seen: Glance, now: Instant) -> None:
+    def glanced(self, seen: Glance) -> None:
         """Rouse the loop when the row moved on without it."""
-        free = seen.owner is None and (seen.wake is None or seen.wake <= now)
-        if seen.outcome is not None or (free if self.held_by is None else seen.owner != self.held_by):
+        moved = seen.step != self.step if self.held_by is None else seen.owner != self.held_by
+        if moved or seen.outcome is not None:
             self.rouse()
 
     async def rest(self, until: Instant | None) -> bool:

@@ -57,6 +57,10 @@ class SqlStore:
         """Give back connections and the locks of workers that were not retired."""
         self._database.close()
 
+    def version(self) -> int:
+        """A number that is another one after each commit, whoever made it."""
+        return self._database.version()
+
     def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
         """A worker with a lease until now + ttl; its id."""
         return self._workers.register(uuid, now, ttl)

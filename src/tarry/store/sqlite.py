@@ -63,6 +63,10 @@ class Database(Protocol):
         """One transaction that sees one state of the database and cannot write."""
         ...
 
+    def version(self) -> int:
+        """A number that is another one after each commit, whoever made it; cheap to ask for."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
@@ -72,6 +76,7 @@ class _Opened:
     identity: Identity | None
     writer: Engine
     reader: Engine
+    watcher: sqlite3.Connection
 
 
 class SqliteFile:
@@ -104,6 +109,7 @@ class SqliteFile:
                 Identity.of(self.path),
                 self._engine(1, "BEGIN IMMEDIATE", partial(_prepare_writer, mode)),
                 self._engine(_READERS, "BEGIN", _prepare_reader),
+                sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None),
             )
             opened.writer.connect().close()
         self._opened = opened
@@ -116,6 +122,7 @@ class SqliteFile:
             self.locks.close()
             opened.writer.dispose()
             opened.reader.dispose()
+            opened.watcher.close()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -129,6 +136,11 @@ class SqliteFile:
         """BEGIN … COMMIT, on a connection that cannot write."""
         with translated(), self._sound().reader.begin() as connection:
             yield connection
+
+    def version(self) -> int:
+        """SQLite's own count of changes, as a connection sees it that makes none."""
+        with translated():
+            return int(_pragma(self._sound().watcher, "data_version"))
 
     def _sound(self) -> _Opened:
         """What was opened, as long as it may be used."""
@@ -169,6 +181,7 @@ class SqliteMemory:
     def __init__(self) -> None:
         self.locks: Locks = NoLocks()
         self._alone = threading.RLock()
+        self._version = 0
         engine = create_engine(
             "sqlite://",
             poolclass=StaticPool,
@@ -187,12 +200,22 @@ class SqliteMemory:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """One transaction at a time."""
-        with translated(), self._alone, self._engine.begin() as connection:
+        with self._transaction() as connection:
             yield connection
+            self._version += 1
 
     def read(self) -> AbstractContextManager[Connection]:
         """As `write`: there is one connection."""
-        return self.write()
+        return self._transaction()
+
+    def version(self) -> int:
+        """How many writes came to their commit."""
+        return self._version
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with translated(), self._alone, self._engine.begin() as connection:
+            yield connection
 
 
 def sqlite_path(store: str | URL | Engine) -> Path | None:

@@ -8,7 +8,7 @@ their floor after the last moment at which that poll can have started.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, case, delete, exists, insert, or_, select, update
@@ -35,6 +35,7 @@ class Workers:
     def __init__(self, database: Database, tables: Tables, sql: Statements) -> None:
         self._database = database
         self._sql = sql
+        self._seen: tuple[int, int, Sequence[RowMapping], bool] | None = None
         worker, job = tables.worker, tables.job
         alive = and_(worker.c.dead == 0, worker.c.released == 0)
         me = worker.c.id == p(worker.c.id)
@@ -111,9 +112,7 @@ class Workers:
 
     def bury(self, worker: int, now: Instant) -> int:
         """Declare the dead dead, and free what nobody alive holds; how many jobs."""
-        with self._database.read() as connection:
-            others = connection.execute(self._others, {"p_id": worker}).mappings().all()
-            orphans = connection.execute(self._orphan).first() is not None
+        others, orphans = self._known_others(worker)
         gone = [other["id"] for other in others if other["guarded"] and self._database.locks.gone(other["uuid"])]
         suspects = [other for other in others if other["id"] in gone or other["lease_until"] <= now]
         if not suspects and not orphans:
@@ -123,6 +122,16 @@ class Workers:
         for uuid in buried:
             self._database.locks.drop(uuid)
         return freed
+
+    def _known_others(self, worker: int) -> tuple[Sequence[RowMapping], bool]:
+        """The other workers, and whether a job has an owner that is none; read anew when the database changed."""
+        version = self._database.version()
+        if self._seen is None or self._seen[:2] != (version, worker):
+            with self._database.read() as connection:
+                others = connection.execute(self._others, {"p_id": worker}).mappings().all()
+                orphans = connection.execute(self._orphan).first() is not None
+            self._seen = (version, worker, others, orphans)
+        return self._seen[2:]
 
     def _declare_dead(self, suspects: Collection[RowMapping], gone: list[int], now: Instant) -> list[str]:
         """The uuids of those that were alive on paper until now; a lease renewed meanwhile is respected."""
