@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tarry.cli.exits import EXPECTED, Exit, code_of
 from tarry.cli.text import plain
 from tarry.clock import SystemClock
-from tarry.ports import Clock, Transport
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the help and the version need no poller, and so neither pydantic nor a database library
     from tarry.api import Poller
+    from tarry.ports import Clock, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,6 @@ class World:
     clock: Clock = field(default_factory=SystemClock)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run
-
     transport: Transport | None = None
 
     def poller(self, store: str) -> Poller:
