@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tarry.chance import token as new_token
 from tarry.clock import SystemClock
 from tarry.codec import decode_spec, differences, encode_spec, encode_state, fingerprint, state_of
-from tarry.core.durations import DurationLike, parse
+from tarry.core.durations import CENTURY, DurationLike, parse, write
 from tarry.core.machine import cancelled, start
 from tarry.core.results import Job, JobResult
 from tarry.core.spec import JobSpec
@@ -27,12 +27,13 @@ from tarry.runtime.units import Units
 from tarry.runtime.views import failure, result, snapshot
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
-from tarry.words import SECOND, Outcome, Phase, micros
+from tarry.words import HOUR, SECOND, Micros, Outcome, Phase, micros, span
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine as DatabaseEngine
 
 _LONGEST_KEY = 512
+_LONGEST_NAMESPACE = 255
 _CANCEL_TRIES = 20
 
 
@@ -53,7 +54,7 @@ class Poller:
     the store cannot be used. A poller polls the jobs that are awaited through it.
     """
 
-    def __init__(  # the front door: what a caller may replace, each by name
+    def __init__(
         self,
         store: str | DatabaseEngine | Store,
         *,
@@ -69,11 +70,13 @@ class Poller:
     ) -> None:
         if client is not None and transport is not None:
             raise SpecError("Poller.client", "give a client or a transport, not both")
+        if on_event is not None and not callable(on_event):
+            raise SpecError("Poller.on_event", f"expected a callable, got {type(on_event).__name__}")
         self._store = open_store(store)
         self._owns_store = self._store is not store
         self._clock = clock or SystemClock()
-        self._namespace = _named("Poller.namespace", namespace)
-        self._lease = micros(parse(lease))
+        self._namespace = _named("Poller.namespace", namespace, _LONGEST_NAMESPACE)
+        self._lease = _span("Poller.lease", lease, 10 * SECOND, HOUR)
         self._token = token
         self._thread = ThreadOffload() if offload is None and self._store.blocking else None
         self._units = Units(offload or self._thread or inline, self._clock)
@@ -83,11 +86,16 @@ class Poller:
         self._calls = Calls(self._transport, known, self._clock)
         self._bulletin = Bulletin(on_event)
         self._engine: Engine | None = None
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         if self._engine is not None:
             raise TarryError("a poller is entered once; make another one")
-        await self._units.ask(self._store.open, self._clock.now())
+        try:
+            await self._units.ask(self._store.open, self._clock.now())
+        except BaseException:
+            self._end_thread()
+            raise
         worker = Worker(self._store, self._units, self._clock, self._token, self._lease)
         parts = Parts(
             store=self._store,
@@ -105,15 +113,19 @@ class Poller:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave every job as it is, and give the lease back."""
+        engine, self._closed = self._running, True
         try:
-            await self._running.close()
+            await engine.close()
             if self._owns_transport:
                 await self._transport.aclose()
             if self._owns_store:
                 await self._units.ask(self._store.close)
         finally:
-            if self._thread is not None:
-                self._thread.close()
+            self._end_thread()
+
+    def _end_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.close()
 
     async def await_job(
         self,
@@ -133,14 +145,15 @@ class Poller:
         Raises the `JobError` of the outcome (with `raises=False` returns it as a result instead),
         `JobNotFound`, `KeyConflict`, `CheckpointError`, `WaitTimeout`.
         """
-        patience = None if wait_timeout is None else micros(parse(wait_timeout))
+        patience = None if wait_timeout is None else _span("wait_timeout", wait_timeout, 0, CENTURY)
         row = await self._attached(key, spec)
         if row.outcome is None:
-            job = self._running.follow(row, spec)
+            engine = self._running
+            job = engine.follow(row, spec)
             try:
                 row = await job.wait(patience)
             finally:
-                self._running.leave(job)
+                engine.leave(job)
         ended = result(row)
         if raises and not ended.outcome.is_success:
             raise failure(row)
@@ -174,6 +187,7 @@ class Poller:
 
         `prefix` is of the key; `after` the `id` of the last job of the page before; `limit` is 1 to 1000.
         """
+        self._running  # noqa: B018  # raises when the poller is not open
         page = Listing(self._namespace, outcomes, phases, labels or {}, prefix, after, min(max(limit, 1), 1000))
         return [snapshot(row) for row in await self._units.ask(self._store.listing, page)]
 
@@ -214,7 +228,9 @@ class Poller:
             if row.outcome is not None:
                 return snapshot(row)
             now = self._clock.now()
-            event = Event("finished", now, {"outcome": "cancelled", "reason": "cancelled here", "polls": row.polls})
+            event = Event(
+                "finished", now, {"outcome": "cancelled", "reason": "cancelled here", "polls": row.polls + row.reserved}
+            )
             state = encode_state(cancelled(state_of(row), now))
             if await self._units.ask(self._store.cancel, row.id, row.step, state, now, [event]):
                 self._running.rouse(row.id)
@@ -223,12 +239,14 @@ class Poller:
 
     @property
     def _running(self) -> Engine:
+        if self._closed:
+            raise TarryError("the poller is closed; make another one")
         if self._engine is None:
             raise TarryError("enter the poller first: async with Poller(...) as poller")
         return self._engine
 
     async def _found(self, key: str) -> JobRow:
-        self._running  # noqa: B018  # raises when the poller was not entered
+        self._running  # noqa: B018  # raises when the poller is not open
         row = await self._units.ask(self._store.find, self._namespace, _named("key", key))
         if row is None:
             raise JobNotFound(f"no job has the key {key!r} in namespace {self._namespace!r}")
@@ -296,12 +314,22 @@ async def _rung(bell: asyncio.Event) -> None:
         return
 
 
-def _named(field: str, text: str) -> str:
-    """A key or namespace: 1 to 512 bytes of UTF-8, no control character among them."""
+def _span(field: str, value: DurationLike, least: Micros, most: Micros) -> Micros:
+    try:
+        length = micros(parse(value))
+    except ValueError as error:
+        raise SpecError(field, str(error)) from None
+    if not least <= length <= most:
+        raise SpecError(field, f"use {write(span(least))} to {write(span(most))}")
+    return length
+
+
+def _named(field: str, text: str, longest: int = _LONGEST_KEY) -> str:
+    """A key or namespace: at least a byte of UTF-8, not more than `longest`, and no control character."""
     if not isinstance(text, str):
         raise SpecError(field, f"expected text, got {type(text).__name__}")
     if not text.isprintable():
         raise SpecError(field, "holds control or unprintable characters; use plain text")
-    if not 1 <= len(text.encode()) <= _LONGEST_KEY or text != text.strip():
-        raise SpecError(field, f"use 1 to {_LONGEST_KEY} bytes of UTF-8, without blanks at the ends")
+    if not 1 <= len(text.encode()) <= longest or text != text.strip():
+        raise SpecError(field, f"use 1 to {longest} bytes of UTF-8, without blanks at the ends")
     return text

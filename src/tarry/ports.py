@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from tarry.core.observation import Observation
-from tarry.words import CallKind, Instant, Json, Micros, Outcome, Phase
+from tarry.words import SECOND, CallKind, Instant, Json, Micros, Outcome, Phase
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Prepared:
     url: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     content: bytes | None = field(default=None, repr=False)
-    timeout: Micros = 30_000_000
+    timeout: Micros = 30 * SECOND
     connect_timeout: Micros | None = None
     read_timeout: Micros | None = None
 

@@ -154,4 +154,3 @@ class WaitSource(StrEnum):
     FLOOR = "floor"
     ERROR_BACKOFF = "error_backoff"
     DEADLINE = "deadline"
-    NUDGE = "nudge"

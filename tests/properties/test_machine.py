@@ -133,7 +133,7 @@ def test_a_submit_found_half_sent_is_never_repeated_silently(job: Any, pause: in
     script = Script(job)
     if job.submit is None or not isinstance(script.decision, Call):
         return
-    script.state = sending(job, script.state, CallKind.SUBMIT, 0)
+    script.state = sending(script.state, CallKind.SUBMIT, 0)
     decision = script.restart(pause)
     if job.submit == POST:
         assert decision == Stop(Outcome.SUBMIT_UNKNOWN)

@@ -104,7 +104,7 @@ class Script:
         assert isinstance(self.decision, Call)
         call = self.decision
         self.calls.append((call.kind, self.now, call.timeout))
-        before = sending(self.spec, self.state, call.kind, self.now)
+        before = sending(self.state, call.kind, self.now)
         seen = answer(call.kind, self.now)
         assert seen.finished_at - self.now <= call.timeout
         self.now = seen.finished_at

@@ -384,6 +384,82 @@ def test_a_client_and_a_transport_exclude_each_other() -> None:
         Poller(MemoryStore(), client=object(), transport=ScriptedJob([200], clock=FakeClock()))  # type: ignore[arg-type]  # wrong on purpose
 
 
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"lease": "1ms"}, "Poller.lease"),
+        ({"lease": "99h"}, "Poller.lease"),
+        ({"lease": "soon"}, "Poller.lease"),
+        ({"secrets": 5}, "secrets"),
+        ({"on_event": 5}, "Poller.on_event"),
+        ({"namespace": "n" * 256}, "Poller.namespace"),
+    ],
+)
+def test_an_option_that_can_never_work_is_named(options: dict[str, Any], field: str) -> None:
+    """Before anything is opened."""
+    with pytest.raises(SpecError) as caught:
+        World([QUEUED]).poller(**options)
+    assert caught.value.field == field
+
+
+def test_a_patience_that_is_none_is_refused() -> None:
+    """By name, with the way out."""
+    world = World([QUEUED])
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            with pytest.raises(SpecError, match="wait_timeout"):
+                await poller.await_job("orders", polled(), wait_timeout="5 parsecs")
+
+    world.run(main)
+
+
+def test_a_result_that_cannot_be_had_leaves_the_success() -> None:
+    """The output is None and the job says why; the outcome stands."""
+    world = World([SUCCEEDED])
+
+    async def main() -> tuple[Any, Any]:
+        async with world.poller() as poller:
+            ended = await poller.await_job("orders", polled(result="length(body.missing)"))
+            return ended, await poller.get("orders")
+
+    ended, job = world.run(main)
+    assert (ended.outcome, ended.output) == (Outcome.SUCCEEDED, None)
+    assert "JMESPathTypeError" in job.error
+
+
+def test_a_spec_changed_by_another_waiter_holds_from_the_next_poll() -> None:
+    """In one process, without waiting for the job to change hands."""
+    world = World([QUEUED])
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            first = asyncio.create_task(poller.await_job("orders", spec_of()))
+            await world.after(3)
+            second = asyncio.create_task(poller.await_job("orders", spec_of(strategy=Fixed("20s"))))
+            await world.after(50)
+            first.cancel()
+            second.cancel()
+
+    world.run(main)
+    assert world.seconds() == [0, 2, 4, 24, 44]
+    assert world.kinds().count("spec_changed") == 1
+
+
+def test_a_closed_poller_says_so() -> None:
+    """Every method, also those that only read."""
+    world = World([QUEUED])
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            await poller.add("orders", polled())
+        for ask in (poller.get("orders"), poller.jobs(), poller.history("orders"), poller.await_job("orders")):
+            with pytest.raises(TarryError, match="closed"):
+                await ask
+
+    world.run(main)
+
+
 def test_closing_ends_waits_and_leaves_jobs() -> None:
     """A wait that is under way when the poller closes ends with an error that says the job lives on."""
     world = World([QUEUED])

@@ -235,7 +235,7 @@ def test_a_closing_poll_is_not_made_twice() -> None:
     """One that left after the deadline and never came back was the one."""
     script = overdue()
     script.restart(20 * MINUTE)
-    script.state = sending(script.spec, script.state, CallKind.POLL, 20 * MINUTE)
+    script.state = sending(script.state, CallKind.POLL, 20 * MINUTE)
     assert script.restart(30 * MINUTE) == Stop(Outcome.TIMED_OUT)
 
 
@@ -679,7 +679,7 @@ def test_a_submit_found_half_sent_is_only_repeated_where_that_is_safe() -> None:
     """PC-048: the process died between the intent and the answer."""
     for call, decision in ((POST, Stop(Outcome.SUBMIT_UNKNOWN)), (IDEMPOTENT, Call(CallKind.SUBMIT, 30 * SECOND))):
         script = submitted(call)
-        script.state = sending(script.spec, script.state, CallKind.SUBMIT, 0)
+        script.state = sending(script.state, CallKind.SUBMIT, 0)
         assert script.restart(SECOND) == decision
     assert script.state.phase is Phase.SUBMITTING
     script.play(ACCEPTED)

@@ -162,6 +162,30 @@ def test_a_store_that_breaks_is_told_to_every_waiter() -> None:
     world.run(main)
 
 
+def test_a_round_that_breaks_hangs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error nobody foresaw in the rounds reaches the waiters, and the rounds go on."""
+    world = World([QUEUED] * 3 + [SUCCEEDED])
+    glance = world.store.glance
+    turns: list[int] = []
+
+    def broken(jobs: Any) -> Any:
+        turns.append(1)
+        if len(turns) == 2:
+            raise ZeroDivisionError("a store never raises that")
+        return glance(jobs)
+
+    monkeypatch.setattr(world.store, "glance", broken)
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            with pytest.raises(ZeroDivisionError):
+                await poller.await_job("orders", polled())
+            await world.after(3)
+            return await poller.await_job("orders", polled())
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+
+
 def test_a_loop_that_breaks_gives_its_job_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error nobody foresaw reaches the waiter; the next wait writes the permit off and goes on."""
     world = World([QUEUED, SUCCEEDED])

@@ -23,7 +23,6 @@ _WORDS_OF_SOURCE = {
     "floor": "min_interval",
     "error_backoff": "backoff after a failed poll",
     "deadline": "brought forward: deadline",
-    "nudge": "nudge",
 }
 
 

@@ -82,9 +82,8 @@ def cancelled(state: JobState, now: Instant) -> JobState:
     return ended
 
 
-def sending(spec: JobSpec, state: JobState, kind: CallKind, now: Instant) -> JobState:
+def sending(state: JobState, kind: CallKind, now: Instant) -> JobState:
     """The state to commit before a call leaves at `now`. Raises `IllegalMove`."""
-    del spec
     if kind is CallKind.SUBMIT:
         return replace(state, phase=move(state.phase, Move.SUBMIT_SENT), submit_tries=state.submit_tries + 1)
     return replace(state, phase=move(state.phase, Move.POLL_SENT), polled_at=now)
@@ -104,9 +103,9 @@ def step(
     url. A poll is counted here. Raises `IllegalMove` when the state awaits no such call.
     """
     if seen.kind is CallKind.POLL:
-        return _polled(spec, _counted(spec, state, seen, now), seen, now, submit)
+        return _polled(spec, _counted(state, seen, now), seen, now, submit)
     if state.phase is Phase.SUBMITTING:
-        state = sending(spec, state, CallKind.SUBMIT, now)
+        state = sending(state, CallKind.SUBMIT, now)
     return _submitted(spec, state, seen, now)
 
 
@@ -232,10 +231,10 @@ def _with_submit_error(state: JobState, seen: Observation) -> JobState:
 # Polls.
 
 
-def _counted(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> JobState:
+def _counted(state: JobState, seen: Observation, now: Instant) -> JobState:
     started = min(seen.started_at, now)
     last = started if state.polled_at is None else max(state.polled_at, started)
-    return replace(sending(spec, state, CallKind.POLL, last), polls=state.polls + 1, hold_until=None)
+    return replace(sending(state, CallKind.POLL, last), polls=state.polls + 1, hold_until=None)
 
 
 def _polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, submit: dict[str, Json] | None) -> Next:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 from urllib.parse import quote
 
+from tarry.errors import SpecError
+
 SecretProvider: TypeAlias = Mapping[str, str] | Callable[[str], str]
 """Gives a secret by its name; a `LookupError` (or nothing) means that it has none."""
 
@@ -27,6 +29,8 @@ class Secrets:
     """
 
     def __init__(self, provider: SecretProvider | None = None) -> None:
+        if not (provider is None or isinstance(provider, Mapping) or callable(provider)):
+            raise SpecError("secrets", f"expected a mapping or a callable, got {type(provider).__name__}")
         self._provider = provider
         self._given: dict[str, None] = {}
         self._longest_first: tuple[str, ...] = ()

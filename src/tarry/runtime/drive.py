@@ -50,6 +50,7 @@ class Drive:
         Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
         while True:
+            hold = hold.adopting(job.spec)
             state, decision = resume(hold.spec, hold.state, self._clock.now())
             match decision:
                 case Stop():
@@ -103,12 +104,12 @@ class Drive:
 
     async def _polled(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Poll; the permit is spent in memory before the first byte leaves."""
-        hold = replace(hold.spent(), state=sending(hold.spec, hold.state, call.kind, self._clock.now()))
+        hold = replace(hold.spent(), state=sending(hold.state, call.kind, self._clock.now()))
         return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token)
 
     async def _submitted(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""
-        intent = sending(hold.spec, hold.state, call.kind, self._clock.now())
+        intent = sending(hold.state, call.kind, self._clock.now())
         hold = await self._commit(hold, hold.intent(intent, self._clock.now()), intent)
         now = self._clock.now()
         if self._worker.may_send(now):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tarry.codec import decode_spec, state_of
 from tarry.core.spec import JobSpec
-from tarry.errors import JobNotFound, LeaseLost, StoreError, TarryError
+from tarry.errors import JobNotFound, LeaseLost, TarryError
 from tarry.ports import Checkpoint, JobRow
 from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.followed import Followed
@@ -170,7 +170,9 @@ class Engine:
             await self._clock.sleep(LOOK_EVERY)
             try:
                 await self._round()
-            except StoreError as error:
+            except Exception as error:
+                # Without rounds the lease would age and every waiter hang: they hear of it instead.
+                log.exception("a round of the runtime failed")
                 for job in list(self._jobs.values()):
                     job.fail(error)
                     job.rouse()

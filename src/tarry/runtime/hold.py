@@ -10,10 +10,11 @@ from typing import Any, Self
 from tarry.codec import decode_spec, differences, encode_answer, encode_observation, encode_spec, encode_state, state_of
 from tarry.core.decision import Decision, Wait
 from tarry.core.document import document
-from tarry.core.expressions import search
 from tarry.core.observation import Observation
+from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
+from tarry.core.texts import as_json_text
 from tarry.ports import Checkpoint, Event, Grip, JobRow, StoredEvent
 from tarry.runtime.changes import changes
 from tarry.runtime.timeline import extended
@@ -44,14 +45,19 @@ class Hold:
     @classmethod
     def of(cls, row: JobRow, given: JobSpec | None) -> Self:
         """The hold of a row just claimed, with the spec that the caller gave, if any."""
-        stored = decode_spec(row.spec)
-        spec, state = given or stored, state_of(row)
-        adopted = tuple(differences(stored, spec))
-        if "limits.total_duration" in adopted:
-            total = spec.limits.total_duration
+        return cls(row, decode_spec(row.spec), state_of(row), row.grip, permit=row.reserved == 1).adopting(given)
+
+    def adopting(self, given: JobSpec | None) -> Self:
+        """The hold with the spec that a caller gave last; what differs is committed with the next write."""
+        if given is None or given is self.spec:
+            return self
+        state, adopted = self.state, tuple(differences(decode_spec(self.row.spec), given))
+        if given.limits.total_duration != self.spec.limits.total_duration:
+            total = given.limits.total_duration
+            deadline = None if total is None else self.row.created_at + micros(total)
             # A poll that was the last before the old deadline is not the last before the new one.
-            state = replace(state, deadline=None if total is None else row.created_at + micros(total), closing=False)
-        return cls(row, spec, state, row.grip, permit=row.reserved == 1, adopted=adopted)
+            state = replace(state, deadline=deadline, closing=False)
+        return replace(self, spec=given, state=state, adopted=adopted)
 
     @property
     def values(self) -> dict[str, Json]:
@@ -81,17 +87,14 @@ class Hold:
 
     def settlement(self, state: JobState, decision: Decision, seen: Observation | None, now: Instant) -> Checkpoint:
         """The commit after a call, or of an end that needs no call."""
-        kind = CallKind.POLL if seen is None else seen.kind
-        write = self._write(state, now, events=changes(self.state, state, kind, now))
+        kind, output = CallKind.POLL if seen is None else seen.kind, None
+        if seen is not None and state.outcome is not None and state.outcome.is_success:
+            selected, problem = output_of(self.spec, document(self.spec, state, seen, submit=self.submit))
+            state, output = replace(state, error=problem), as_json_text(selected)
+        write = replace(self._write(state, now, events=changes(self.state, state, kind, now)), output=output)
         if seen is not None:
             write = self._with_answer(write, state, seen)
-        if isinstance(decision, Wait):
-            polls_next = state.submitted_at is not None or self.spec.submit is None
-            open_poll = self.row.max_polls is None or state.polls < self.row.max_polls
-            span = decision.due - now
-            reserve = polls_next and open_poll and span <= RESERVE_WITHIN
-            return replace(write, reserved=int(reserve), release=span > RELEASE_BEYOND)
-        return write
+        return self._with_wait(write, state, decision.due - now) if isinstance(decision, Wait) else write
 
     def committed(self, write: Checkpoint, state: JobState) -> Self:
         """The hold after the write was applied."""
@@ -136,12 +139,10 @@ class Hold:
             last = encode_observation(seen, self.spec.keep) if state.outcome else None
             return replace(write, submit=encode_answer(seen) if accepted else None, last=last)
         ring = extended(self.row.timeline, self.state, state)
-        write = replace(write, last=encode_observation(seen, self.spec.keep), timeline=ring)
-        if state.outcome is not None and state.outcome.is_success:
-            return replace(write, output=self._output(state, seen))
-        return write
+        return replace(write, last=encode_observation(seen, self.spec.keep), timeline=ring)
 
-    def _output(self, state: JobState, seen: Observation) -> str:
-        seen_as = document(self.spec, state, seen, submit=self.submit)
-        output = seen_as["body"] if self.spec.result is None else search(self.spec.result, seen_as)
-        return json.dumps(output, allow_nan=False)
+    def _with_wait(self, write: Checkpoint, state: JobState, wait: Micros) -> Checkpoint:
+        polls_next = state.submitted_at is not None or self.spec.submit is None
+        is_open = self.row.max_polls is None or state.polls < self.row.max_polls
+        reserve = polls_next and is_open and wait <= RESERVE_WITHIN
+        return replace(write, reserved=int(reserve), release=wait > RELEASE_BEYOND)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tarry.core.results import Tick
 from tarry.core.state import JobState
+from tarry.core.texts import as_json_text
 from tarry.words import MILLISECOND, Instant, moment
 
 LENGTH = 64
@@ -20,7 +21,7 @@ def extended(ring: str | None, before: JobState, after: JobState) -> str:
     verdict = after.outcome or ("error" if failed else after.verdict or "pending")
     source = None if after.outcome else after.wait_source.value
     marks.append([(started - after.created_at) // MILLISECOND, str(verdict), source])
-    return json.dumps(marks[-LENGTH:], separators=(",", ":"))
+    return as_json_text(marks[-LENGTH:])
 
 
 def ticks(ring: str | None, created_at: Instant) -> tuple[Tick, ...]:
