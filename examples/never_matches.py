@@ -26,8 +26,8 @@ async def main(clock: FakeClock) -> None:
         except JobExhausted as error:
             print(error)
         for stored in await poller.history("report-7"):
-            if stored.event.kind == "unknown_status":
-                print(f"an event said so after the first poll: {stored.event.kind} {stored.event.data['value']}")
+            if stored.kind == "unknown_status":
+                print(f"an event said so after the first poll: {stored.kind} {stored.data['value']}")
 
 
 if __name__ == "__main__":

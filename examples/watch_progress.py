@@ -28,8 +28,8 @@ def export(service: str) -> JobSpec:
 async def show(poller: Poller, key: str) -> None:
     """One line an event, until the job is over."""
     async for stored in poller.watch(key):
-        facts = ", ".join(f"{name}={value}" for name, value in stored.event.data.items())
-        print(f"{stored.seq:>2}  {stored.event.kind:<12} {facts}".rstrip())
+        facts = ", ".join(f"{name}={value}" for name, value in stored.data.items())
+        print(f"{stored.seq:>2}  {stored.kind:<12} {facts}".rstrip())
 
 
 async def main() -> None:

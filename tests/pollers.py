@@ -72,4 +72,4 @@ class World:
 
     def kinds(self) -> list[str]:
         """The kinds of the events told."""
-        return [event.event.kind for event in self.told]
+        return [event.kind for event in self.told]

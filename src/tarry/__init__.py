@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tarry.api import Poller, await_job
     from tarry.core.conditions import Acceptors, Expression, Match, Status
     from tarry.core.limits import Limits
+    from tarry.core.observation import Observation
     from tarry.core.plan import plan
     from tarry.core.policies import Errors, Hints
     from tarry.core.request import Request
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
         TarryError,
         WaitTimeout,
     )
-    from tarry.words import Outcome, Verdict
+    from tarry.ports import StoredEvent
+    from tarry.words import Outcome, Phase, Verdict
 
 __all__ = [
     "Acceptors",
@@ -66,12 +68,15 @@ __all__ = [
     "Limits",
     "Linear",
     "Match",
+    "Observation",
     "Outcome",
+    "Phase",
     "Poller",
     "Request",
     "SpecError",
     "Status",
     "StoreError",
+    "StoredEvent",
     "SubmitUnknown",
     "TarryError",
     "Verdict",
@@ -85,13 +90,15 @@ _HOMES = {
     "api": ("Poller", "await_job"),
     "core.conditions": ("Acceptors", "Expression", "Match", "Status"),
     "core.limits": ("Limits",),
+    "core.observation": ("Observation",),
     "core.plan": ("plan",),
     "core.policies": ("Errors", "Hints"),
     "core.request": ("Request",),
     "core.results": ("Job", "JobResult"),
     "core.spec": ("JobSpec",),
     "core.strategies": ("Exponential", "Fixed", "Linear"),
-    "words": ("Outcome", "Verdict"),
+    "ports": ("StoredEvent",),
+    "words": ("Outcome", "Phase", "Verdict"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -234,7 +234,7 @@ class Poller:
             state = encode_state(cancelled(state_of(row), now))
             if await self._units.ask(self._store.cancel, row.id, row.step, state, now, [event]):
                 self._running.rouse(row.id)
-                self._bulletin.tell([StoredEvent(row.key, row.run, row.event_seq + 1, event)])
+                self._bulletin.tell([StoredEvent.of(row.key, row.run, row.event_seq + 1, event)])
         raise StoreError(f"job {key!r} moves on faster than it can be cancelled; try again")
 
     @property

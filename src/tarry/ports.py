@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from tarry.core.observation import Observation
 from tarry.words import SECOND, CallKind, Instant, Json, Micros, Outcome, Phase
@@ -80,12 +80,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event as stored: (run, seq) is its cursor within the job."""
+    """An event of the job `key` as stored: (run, seq) is its cursor within the job; `at` is in microseconds UTC."""
 
     key: str
     run: int
     seq: int
-    event: Event
+    kind: str
+    at: Instant
+    data: Mapping[str, Json] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, key: str, run: int, seq: int, event: Event) -> Self:
+        """The event at its place."""
+        return cls(key, run, seq, event.kind, event.at, event.data)
 
 
 @dataclass(frozen=True, slots=True)

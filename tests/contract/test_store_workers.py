@@ -22,7 +22,7 @@ def undertaker(bench: Bench, now: int = LATER) -> int:
 
 def kinds(bench: Bench, row: JobRow) -> list[str]:
     """The kinds of the job's events."""
-    return [stored.event.kind for stored in bench.store.events("default", row.key, (0, 0), 100)]
+    return [stored.kind for stored in bench.store.events("default", row.key, (0, 0), 100)]
 
 
 # Leases
@@ -111,8 +111,8 @@ def test_a_dead_workers_permit_is_counted(bench: Bench) -> None:
     assert (after.polls, after.reserved, after.strikes, after.polled_at) == (1, 0, 1, LATER)
     assert (after.due, after.wake) == (LATER + FLOOR, LATER + FLOOR)
     (off, freed) = bench.store.events("default", row.key, (0, 0), 9)
-    assert (off.event.kind, off.event.data) == ("written_off", {"worker": row.owner, "polls": 1})
-    assert (freed.event.kind, freed.event.at) == ("freed", LATER + 5)
+    assert (off.kind, off.data) == ("written_off", {"worker": row.owner, "polls": 1})
+    assert (freed.kind, freed.at) == ("freed", LATER + 5)
 
 
 def test_a_later_due_time_stands(bench: Bench) -> None:

@@ -66,7 +66,7 @@ STORY = Story(
     seen=(seen(0.4, "POST"), seen(0.5), seen(1.5), seen(2.5), seen(3.5)),
     job=JOB,
     events=[
-        StoredEvent(JOB.key, 0, number, Event("status", at(seconds), {"from": None, "to": status}))
+        StoredEvent.of(JOB.key, 0, number, Event("status", at(seconds), {"from": None, "to": status}))
         for number, seconds, status in ((1, 0.51, "QUEUED"), (2, 2.51, "RUNNING"), (3, 3.51, "SUCCEEDED"))
     ],
 )

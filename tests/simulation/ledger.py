@@ -299,7 +299,7 @@ class Ledger:
         """An event was told to a process's callback."""
         row = self.row_of(event.key)
         cursor = (0 if row is None else row.id, event.seq)
-        if self.events.get(cursor) != event.event.kind:
+        if self.events.get(cursor) != event.kind:
             self._broken("an event is committed before it is told", f"{process} heard {event}")
         if cursor in process.heard:
             self._broken("events in order, without gap or repetition", f"{process} heard {event} twice")

@@ -302,7 +302,7 @@ def test_other_limits_are_adopted() -> None:
 
     job = world.run(main)
     assert world.seconds() == [0, 2, 9]
-    (change,) = [event.event for event in world.told if event.event.kind == "spec_changed"]
+    (change,) = [event for event in world.told if event.kind == "spec_changed"]
     assert set(change.data["fields"]) == {"strategy.interval", "limits.total_duration", "limits.max_polls"}
     assert (job.max_polls, (job.deadline - job.created_at).total_seconds()) == (9, 3600)
 

@@ -66,7 +66,7 @@ DONE = replace(
 
 def event(kind: str, seconds: float = 4, **data: Json) -> StoredEvent:
     """A stored event of the job."""
-    return StoredEvent(RUNNING.key, 0, 1, Event(kind, instant(after(seconds)), data))
+    return StoredEvent.of(RUNNING.key, 0, 1, Event(kind, instant(after(seconds)), data))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def event(kind: str, seconds: float = 4, **data: Json) -> StoredEvent:
 )
 def test_each_change_is_told_in_words(stored: StoredEvent, text: str) -> None:
     """Every kind of event has its words; a server's text in it is escaped; an unknown kind is shown by name."""
-    assert changes.describe(stored.event.kind, stored.event.data) == text
+    assert changes.describe(stored.kind, stored.data) == text
 
 
 @pytest.mark.parametrize("source", list(WaitSource))

@@ -139,7 +139,7 @@ def test_a_callback_that_raises_hurts_nobody(caplog: pytest.LogCaptureFixture) -
     told: list[str] = []
 
     def spoil(event: Any) -> None:
-        told.append(event.event.kind)
+        told.append(event.kind)
         raise ValueError("spoiled")
 
     async def main() -> Any:
@@ -176,7 +176,7 @@ def test_a_callable_that_fails_is_a_failed_poll(poll: Any, error: str) -> None:
             return await poller.await_job("orders", polled(poll=sometimes))
 
     assert world.run(main).polls == 2
-    (failed,) = [event.event for event in world.told if event.event.kind == "poll_failed"]
+    (failed,) = [event for event in world.told if event.kind == "poll_failed"]
     assert error in str(failed.data["error"])
 
 
@@ -244,4 +244,4 @@ def test_a_callable_condition_judges_off_the_loop() -> None:
             return await poller.await_job("orders", spec_of(until=until))
 
     assert world.run(main).polls == 3
-    assert "spoiled" in str([event.event.data for event in world.told if event.event.kind == "poll_failed"])
+    assert "spoiled" in str([event.data for event in world.told if event.kind == "poll_failed"])

@@ -36,17 +36,17 @@ def line(commit: Sequence[StoredEvent], job: Job | None) -> str:
 
     `commit` holds what one commit changed. `job` is the snapshot after it; None when there is only a newer one.
     """
-    at = commit[-1].event.at
-    if _OF_SUBMIT.issuperset(stored.event.kind for stored in commit):
+    at = commit[-1].at
+    if _OF_SUBMIT.issuperset(stored.kind for stored in commit):
         job = None
-    what = ", ".join(describe(stored.event.kind, stored.event.data) for stored in commit)
+    what = ", ".join(describe(stored.kind, stored.data) for stored in commit)
     polls, due = ("", "") if job is None else (f"poll {job.polls}", _next(at, job))
     return f"{time_of_day(moment(at))}  {polls:<9} {what}{due}"
 
 
 def commits(events: Iterable[StoredEvent]) -> list[list[StoredEvent]]:
     """The events by the commit that made them: those of one instant."""
-    return [list(together) for _, together in groupby(events, key=lambda stored: stored.event.at)]
+    return [list(together) for _, together in groupby(events, key=lambda stored: stored.at)]
 
 
 def describe(kind: str, data: Mapping[str, Json]) -> str:

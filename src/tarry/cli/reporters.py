@@ -50,7 +50,7 @@ class Lines:
             # The rest of its commit is there too, and belongs on the same line.
             news = await poller.history(key, after)
             after = cursor_after(news)
-            await self._print(poller, key, [item for item in news if item.event.kind != "finished"])
+            await self._print(poller, key, [item for item in news if item.kind != "finished"])
 
     async def _print(self, poller: Poller, key: str, news: Sequence[StoredEvent]) -> None:
         found = commits(news)

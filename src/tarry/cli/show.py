@@ -156,18 +156,17 @@ def _remembered(job: Job) -> str:
 
 def event_line(stored: StoredEvent) -> str:
     """`18:30:12Z  status QUEUED -> RUNNING`."""
-    return f"{time_of_day(moment(stored.event.at))}  {describe(stored.event.kind, stored.event.data)}"
+    return f"{time_of_day(moment(stored.at))}  {describe(stored.kind, stored.data)}"
 
 
 def event_json(stored: StoredEvent) -> dict[str, Any]:
     """An event as JSON."""
-    event = stored.event
     return {
         "run": stored.run,
         "seq": stored.seq,
-        "at": moment(event.at).isoformat(),
-        "kind": event.kind,
-        "data": dict(event.data),
+        "at": moment(stored.at).isoformat(),
+        "kind": stored.kind,
+        "data": dict(stored.data),
     }
 
 

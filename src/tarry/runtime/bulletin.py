@@ -43,4 +43,4 @@ class Bulletin:
         try:
             self._on_event(event)
         except Exception:
-            log.exception("on_event raised for job %r, event %s; the job goes on", event.key, event.event.kind)
+            log.exception("on_event raised for job %r, event %s; the job goes on", event.key, event.kind)

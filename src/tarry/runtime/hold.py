@@ -113,7 +113,7 @@ class Hold:
     def stored(self, events: Sequence[Event]) -> list[StoredEvent]:
         """The events of the next commit with the cursors they will have."""
         first = self.row.event_seq + 1
-        return [StoredEvent(self.row.key, self.row.run, first + i, event) for i, event in enumerate(events)]
+        return [StoredEvent.of(self.row.key, self.row.run, first + i, event) for i, event in enumerate(events)]
 
     def _write(self, state: JobState, now: Instant, events: Sequence[Event]) -> Checkpoint:
         changed = [Event("spec_changed", now, {"fields": list(self.adopted)})] if self.adopted else []

@@ -37,5 +37,5 @@ def read_after(
 
 
 def _gap(oldest: StoredEvent, missed: int) -> StoredEvent:
-    event = Event("gap", oldest.event.at, {"missed": missed})
-    return StoredEvent(oldest.key, oldest.run, oldest.seq - 1, event)
+    event = Event("gap", oldest.at, {"missed": missed})
+    return StoredEvent.of(oldest.key, oldest.run, oldest.seq - 1, event)

@@ -85,7 +85,7 @@ def stored_event(key: str, columns: RowMapping) -> StoredEvent:
         data = json.loads(columns["data"])
     except (ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"job {key!r}: event {columns['seq']} is damaged; it was left as it is") from error
-    return StoredEvent(key, columns["run"], columns["seq"], Event(columns["kind"], columns["at"], data))
+    return StoredEvent(key, columns["run"], columns["seq"], columns["kind"], columns["at"], data)
 
 
 def check_key(namespace: str, key: str) -> None:

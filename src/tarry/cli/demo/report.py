@@ -81,7 +81,7 @@ def _answer(story: Story, seen: Seen) -> str:
     """The state that the poll brought, as the database has it."""
     if not any(abs(instant(tick.at) - seen.at) < _NEAR for tick in story.job.timeline):
         return "answer lost in the kill"
-    changes = [stored.event for stored in story.events if stored.event.kind == "status"]
+    changes = [stored for stored in story.events if stored.kind == "status"]
     known = [change.data.get("to") for change in changes if change.at < seen.at + _NEAR]
     return str(known[-1]) if known else "no status"
 
