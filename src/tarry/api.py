@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -19,11 +20,12 @@ from tarry.http.secrets import Secrets
 from tarry.http.transport import AsyncClient, HttpTransport
 from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Event, JobRow, Listing, NewJob, Offload, Store, StoredEvent, Transport
+from tarry.runtime.aside import Aside
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.calls import Calls
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import LOOK_EVERY, Engine
-from tarry.runtime.units import Units
+from tarry.runtime.units import Units, drained
 from tarry.runtime.views import failure, result, snapshot
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
@@ -70,8 +72,7 @@ class Poller:
     ) -> None:
         if client is not None and transport is not None:
             raise SpecError("Poller.client", "give a client or a transport, not both")
-        if on_event is not None and not callable(on_event):
-            raise SpecError("Poller.on_event", f"expected a callable, got {type(on_event).__name__}")
+        _check_callback(on_event)
         self._store = open_store(store)
         self._owns_store = self._store is not store
         self._clock = clock or SystemClock()
@@ -83,7 +84,8 @@ class Poller:
         known = Secrets(secrets)
         self._transport = transport or HttpTransport(client, clock=self._clock, redact=known.redact)
         self._owns_transport = transport is None
-        self._calls = Calls(self._transport, known, self._clock)
+        self._aside = Aside()
+        self._calls = Calls(self._transport, known, self._clock, self._aside)
         self._bulletin = Bulletin(on_event)
         self._engine: Engine | None = None
         self._closed = False
@@ -103,6 +105,7 @@ class Poller:
             clock=self._clock,
             worker=worker,
             calls=self._calls,
+            aside=self._aside,
             token=self._token,
             tell=self._bulletin.tell,
         )
@@ -113,15 +116,21 @@ class Poller:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave every job as it is, and give the lease back."""
+        if self._closed:
+            return
         engine, self._closed = self._running, True
         try:
-            await engine.close()
-            if self._owns_transport:
-                await self._transport.aclose()
-            if self._owns_store:
-                await self._units.ask(self._store.close)
+            await drained(self._give_back(engine), engine.hurry)
         finally:
             self._end_thread()
+
+    async def _give_back(self, engine: Engine) -> None:
+        self._bulletin.close()
+        await engine.close()
+        if self._owns_transport:
+            await self._transport.aclose()
+        if self._owns_store:
+            await self._units.ask(self._store.close)
 
     def _end_thread(self) -> None:
         if self._thread is not None:
@@ -254,6 +263,8 @@ class Poller:
 
     async def _attached(self, key: str, spec: JobSpec | None) -> JobRow:
         """The stored job of this key, created when the key is new and a spec is given."""
+        if spec is not None and not isinstance(spec, JobSpec):
+            raise SpecError("spec", f"expected a JobSpec, got {type(spec).__name__}")
         try:
             row = await self._found(key)
         except JobNotFound:
@@ -312,6 +323,12 @@ async def _rung(bell: asyncio.Event) -> None:
             await bell.wait()
     except TimeoutError:
         return
+
+
+def _check_callback(on_event: object) -> None:
+    if on_event is None or (callable(on_event) and not inspect.iscoroutinefunction(on_event)):
+        return
+    raise SpecError("Poller.on_event", f"expected a plain callable, not async, got {type(on_event).__name__}")
 
 
 def _span(field: str, value: DurationLike, least: Micros, most: Micros) -> Micros:

@@ -384,6 +384,10 @@ def test_a_client_and_a_transport_exclude_each_other() -> None:
         Poller(MemoryStore(), client=object(), transport=ScriptedJob([200], clock=FakeClock()))  # type: ignore[arg-type]  # wrong on purpose
 
 
+async def later(event: Any) -> None:
+    """An async callback, which nobody would await."""
+
+
 @pytest.mark.parametrize(
     ("options", "field"),
     [
@@ -392,6 +396,7 @@ def test_a_client_and_a_transport_exclude_each_other() -> None:
         ({"lease": "soon"}, "Poller.lease"),
         ({"secrets": 5}, "secrets"),
         ({"on_event": 5}, "Poller.on_event"),
+        ({"on_event": later}, "Poller.on_event"),
         ({"namespace": "n" * 256}, "Poller.namespace"),
     ],
 )
@@ -476,6 +481,65 @@ def test_closing_ends_waits_and_leaves_jobs() -> None:
 
     row = world.run(main)
     assert (row.owner, row.reserved, row.polls) == (None, 0, 1)
+
+
+def test_a_close_that_is_cut_short_still_gives_everything_back() -> None:
+    """Cancelled while it drains, it drops its grace, not its work."""
+    world = World([Answer(delay=29_000_000, body=SUCCEEDED)])
+
+    async def body() -> None:
+        async with world.poller() as poller:
+            waits.append(asyncio.create_task(poller.await_job("orders", polled())))
+            await world.after(1)
+
+    waits: list[Any] = []
+
+    async def main() -> Any:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2):
+                await body()
+        with pytest.raises(TarryError, match="lives on"):
+            await waits[0]
+        return world.store.find("default", "orders"), world.clock.now() - world.began
+
+    row, took = world.run(main)
+    assert took < 3_000_000
+    assert (row.owner, row.reserved, row.polls) == (None, 0, 1)
+
+
+def test_an_interval_shorter_than_a_commit_keeps_nobody() -> None:
+    """Patience is looked at after every poll, also where the next one is due already."""
+    world = World([Answer(delay=50_000, body=QUEUED)])
+    fast = polled(strategy=Fixed("1ms"), limits=Limits(min_interval="1ms"))
+
+    async def main() -> int:
+        async with world.poller() as poller:
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("orders", fast, wait_timeout=0)
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("orders", fast, wait_timeout="0.5s")
+            await world.after(0.2)
+            polls = world.job.polls
+            await world.after(60)
+            return world.job.polls - polls
+
+    assert world.run(main) == 0
+
+
+def test_a_clock_set_back_between_two_runs_stalls_nothing() -> None:
+    """The wait is as long as it was meant to be, whatever the stored instants say."""
+    world = World([QUEUED])
+
+    async def wait() -> None:
+        async with world.poller() as poller:
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("orders", polled(), wait_timeout="5s")
+
+    world.run(wait)
+    polls, world.clock = world.job.polls, FakeClock(world.clock.now() - 600_000_000)
+    world.job = ScriptedJob([QUEUED], clock=world.clock)
+    world.run(wait)
+    assert world.job.polls >= polls - 1
 
 
 def test_closing_cuts_a_call_that_hangs() -> None:

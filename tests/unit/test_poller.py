@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import Any
 
 import pytest
 
-from tarry import Fixed, JobCancelled, JobSpec, Outcome, SpecError
+from tarry import Fixed, JobCancelled, JobSpec, Limits, Outcome, Poller, SpecError
+from tarry.testing import FakeClock, ScriptedJob
 from tarry.words import Phase
 from tests.pollers import QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
 
@@ -178,6 +180,94 @@ def test_a_callable_that_fails_is_a_failed_poll(poll: Any, error: str) -> None:
     assert world.run(main).polls == 2
     (failed,) = [event for event in world.told if event.kind == "poll_failed"]
     assert error in str(failed.data["error"])
+
+
+def test_a_callable_that_never_ends_hurts_only_its_job() -> None:
+    """Others go on; its own next call waits for the last one's end, as a failed poll."""
+    release = threading.Event()
+
+    def hang() -> Any:
+        release.wait(20)
+        return {"state": "SUCCEEDED"}
+
+    async def main() -> tuple[Any, Any]:
+        async with Poller("sqlite://", transport=ScriptedJob([200], clock=FakeClock())) as poller:
+            limits = Limits(poll_timeout="50ms", min_interval="10ms", max_polls=3)
+            slow = polled(poll=hang, strategy=Fixed("10ms"), limits=limits)
+            waits = [poller.await_job(f"slow-{number}", slow, raises=False) for number in range(40)]
+            quick = poller.await_job("quick", polled(poll=checks))
+            *ended, other = await asyncio.gather(*waits, quick)
+            return ended, other, (await poller.get("slow-0")).error
+
+    ended, other, error = asyncio.run(main())
+    release.set()
+    assert {one.outcome for one in ended} == {Outcome.EXHAUSTED}
+    assert other.outcome is Outcome.SUCCEEDED
+    assert "still runs" in error
+
+
+@pytest.mark.parametrize("fault", [StopIteration, asyncio.CancelledError, TimeoutError])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_a_callable_raises_is_never_taken_for_a_word_of_the_loops(fault: Any, *, is_async: bool) -> None:
+    """It is a failed poll that names what was raised."""
+    world = World([QUEUED])
+    turns: list[int] = []
+
+    def plain() -> Any:
+        turns.append(1)
+        if len(turns) == 1:
+            raise fault
+        return {"state": "SUCCEEDED"}
+
+    async def coroutine() -> Any:
+        return plain()
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_job("orders", polled(poll=coroutine if is_async else plain))
+
+    assert world.run(main).polls == 2
+    (failed,) = [event for event in world.told if event.kind == "poll_failed"]
+    named = "RuntimeError" if is_async and fault is StopIteration else fault.__name__
+    assert named in str(failed.data["error"])
+
+
+@pytest.mark.parametrize("fault", [asyncio.CancelledError, StopIteration, LookupError])
+def test_what_a_condition_raises_is_a_failed_poll(fault: Any) -> None:
+    """Whatever it is, and with its name."""
+    world = World([QUEUED, SUCCEEDED])
+
+    def until(seen: dict[str, Any]) -> bool:
+        if seen["body"]["state"] == "QUEUED":
+            raise fault
+        return True
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_job("orders", polled(until=until))
+
+    assert world.run(main).polls == 2
+    assert fault.__name__ in str([event.data for event in world.told if event.kind == "poll_failed"])
+
+
+def test_a_condition_that_never_ends_is_a_failed_poll() -> None:
+    """In the time of a call; it does not hold up its own deadline."""
+    release = threading.Event()
+
+    def until(seen: dict[str, Any]) -> bool:
+        release.wait(20)
+        return True
+
+    async def main() -> Any:
+        async with Poller("sqlite://", transport=ScriptedJob([SUCCEEDED], clock=FakeClock())) as poller:
+            limits = Limits(poll_timeout="50ms", min_interval="10ms", max_polls=2)
+            spec = polled(poll=checks, until=until, strategy=Fixed("10ms"), limits=limits)
+            return await poller.await_job("orders", spec, raises=False), (await poller.get("orders")).error
+
+    ended, error = asyncio.run(main())
+    release.set()
+    assert ended.outcome is Outcome.EXHAUSTED
+    assert "condition" in error
 
 
 def test_a_callable_gets_its_arguments_filled_in() -> None:

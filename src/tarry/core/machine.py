@@ -120,6 +120,9 @@ def _resume_submit(spec: JobSpec, state: JobState, now: Instant) -> Next:
 
 def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
     spent = spec.limits.max_polls is not None and state.polls >= spec.limits.max_polls
+    if state.polled_at is not None and state.polled_at > now:
+        # The clock was set back: the last poll, which seems to be yet to come, was made by now at the latest.
+        state = replace(state, polled_at=now)
     open_from = cadence.earliest(spec, state.polled_at, now)
     if _is_overdue(state, now):
         if spent or _had_its_closing_poll(state, now):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -37,10 +38,16 @@ class Bulletin:
 
         return stop
 
+    def close(self) -> None:
+        """Ring for all, so that whoever watches finds the poller closed."""
+        for rings in list(self._bells.values()):
+            for ring in rings:
+                ring()
+
     def _call_back(self, event: StoredEvent) -> None:
         if self._on_event is None:
             return
         try:
             self._on_event(event)
-        except Exception:
+        except (Exception, asyncio.CancelledError):  # a callback cannot cancel the loop that tells it
             log.exception("on_event raised for job %r, event %s; the job goes on", event.key, event.kind)

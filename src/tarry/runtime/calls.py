@@ -20,13 +20,15 @@ from tarry.core.templates import TemplateError, render_json
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
 from tarry.ports import Clock, Transport
+from tarry.runtime.aside import Aside
 from tarry.words import SECOND, CallKind, ErrorKind, Json
 
 
 class Calls:
     """Where requests and callables meet the world; failures come back as observations."""
 
-    def __init__(self, transport: Transport, secrets: Secrets, clock: Clock) -> None:
+    def __init__(self, transport: Transport, secrets: Secrets, clock: Clock, aside: Aside) -> None:
+        self._aside = aside
         self._transport = transport
         self._secrets = secrets
         self._clock = clock
@@ -35,7 +37,7 @@ class Calls:
         """One call, cut after its timeout; `token` is the idempotency key of a submit."""
         target = spec.target(call.kind)
         if isinstance(target, Function):
-            return await self._function(spec, target, call, values)
+            return await self._function(spec, target, call, values, token)
         return await self._request(spec, target, call, values, token)
 
     async def _request(
@@ -55,31 +57,47 @@ class Calls:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
         return await self._transport.send(prepared)
 
-    async def _function(self, spec: JobSpec, function: Function, call: Call, values: Mapping[str, Json]) -> Observation:
+    async def _function(
+        self, spec: JobSpec, function: Function, call: Call, values: Mapping[str, Json], token: str
+    ) -> Observation:
         started = self._clock.now()
+        bound = asyncio.timeout(call.timeout / SECOND)
         try:
             arguments = {name: render_json(value, values) for name, value in spec.args.items()}
-            async with asyncio.timeout(call.timeout / SECOND):
-                answer = as_json(await called(function.load(), arguments))
-        except TimeoutError:
-            return self._failed(call.kind, CallError(ErrorKind.TIMEOUT, "the callable took too long"), started)
+            async with bound:
+                answer = as_json(await self._called(function.load(), arguments, token))
         except TemplateError as error:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(error), sent=False), started)
         except Exception as error:  # noqa: BLE001  # whatever user code raises is one failed call of one job
-            return self._failed(call.kind, CallError(ErrorKind.CALLABLE, f"{type(error).__name__}: {error}"), started)
+            return self._failed(call.kind, _fault(error, cut=bound.expired()), started)
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            return self._failed(call.kind, _fault(error, cut=False), started)
         return Observation(call.kind, started, self._clock.now(), body=answer, is_json=True)
+
+    async def _called(self, function: Callable[..., Any], arguments: Mapping[str, Any], token: str) -> object:
+        """The callable's answer; a plain one runs off the event loop."""
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # an object whose __call__ is async
+            return await function(**arguments)
+        answer = await self._aside.run(token, partial(function, **arguments))
+        return await answer if inspect.isawaitable(answer) else answer
 
     def _failed(self, kind: CallKind, error: CallError, started: int | None = None) -> Observation:
         now = self._clock.now()
         return Observation(kind, now if started is None else started, now, error=error)
 
 
-async def called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> object:
-    """The callable's answer; a plain one runs off the event loop."""
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # an object whose __call__ is async
-        return await function(**arguments)
-    answer = await asyncio.to_thread(partial(function, **arguments))
-    return await answer if inspect.isawaitable(answer) else answer
+def is_cancelled() -> bool:
+    """Whether the cancellation that was just caught is ours, and not one that user code raised."""
+    current = asyncio.current_task()
+    return current is None or current.cancelling() > 0
+
+
+def _fault(error: BaseException, *, cut: bool) -> CallError:
+    if cut:
+        return CallError(ErrorKind.TIMEOUT, "the callable took too long")
+    return CallError(ErrorKind.CALLABLE, f"{type(error).__name__}: {error}")
 
 
 def as_json(value: object) -> Json:

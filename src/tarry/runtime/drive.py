@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from tarry.core.conditions import Expression
 from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.machine import resume, sending, step
 from tarry.core.observation import CallError, Observation
 from tarry.core.state import JobState
 from tarry.errors import LeaseLost
 from tarry.ports import Checkpoint, Clock, Store, StoredEvent
+from tarry.runtime.aside import Aside, Misbehaved
 from tarry.runtime.calls import Calls
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
 from tarry.words import SECOND, CallKind, ErrorKind
+
+_NEVER = Expression("`false`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class Parts:
     clock: Clock
     worker: Worker
     calls: Calls
+    aside: Aside
     token: Callable[[], str]
     tell: Callable[[Sequence[StoredEvent]], None]
 
@@ -42,6 +48,7 @@ class Drive:
         self._clock = parts.clock
         self._worker = parts.worker
         self._calls = parts.calls
+        self._aside = parts.aside
         self._tell = parts.tell
 
     async def run(self, job: Followed, hold: Hold) -> None:
@@ -49,7 +56,7 @@ class Drive:
 
         Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
-        while True:
+        while job.waiters:
             hold = hold.adopting(job.spec)
             state, decision = resume(hold.spec, hold.state, self._clock.now())
             match decision:
@@ -58,30 +65,28 @@ class Drive:
                     return
                 case Wait(due=due):
                     job.looked.set()
-                    if not await self._rest(job, hold, due):
-                        return
+                    hold = replace(hold, state=state)
+                    await self._rest(job, hold, due)
                 case Call() as call:
                     after = await self._call(job, replace(hold, state=state), call)
                     if after is None:
                         return
                     hold = after
+        await self._units.run(self._store.release, [hold.grip], self._clock.now())
 
-    async def _rest(self, job: Followed, hold: Hold, due: int) -> bool:
-        """Rest until `due`; False when the job was given up instead."""
-        if not await job.rest(due):
-            return True
-        if not job.waiters:
-            await self._give_up(hold)
-            return False
+    async def _rest(self, job: Followed, hold: Hold, due: int) -> None:
+        """Rest until `due` or until roused; raises `LeaseLost` when another has the job by then."""
+        if not await job.rest(due) or not job.waiters:
+            return
         rows = await self._units.run(self._store.rows, [job.id])
         if [(row.fence, row.nonce) for row in rows] != [(hold.grip.fence, hold.grip.nonce)]:
             raise LeaseLost(f"job {job.key!r} was taken by another")
-        return True
 
     async def _call(self, job: Followed, hold: Hold, call: Call) -> Hold | None:
         """Make the call and commit what it saw; None when the job is no longer held."""
         if not self._worker.may_send(self._clock.now()):
-            return hold if await self._rest(job, hold, self._clock.now() + SECOND) else None
+            await self._rest(job, hold, self._clock.now() + SECOND)
+            return hold
         if call.kind is CallKind.SUBMIT:
             hold, seen = await self._submitted(hold, call)
         elif hold.permit:
@@ -89,8 +94,11 @@ class Drive:
         else:
             # That commit took its time: whether to poll, and for how long, is decided anew.
             return await self._permitted(hold)
-        state, decision = await self._judged(hold, seen)
-        return await self._settle(hold, state, decision, seen)
+        state, decision = await self._judged(hold, call, seen)
+        after = await self._settle(hold, state, decision, seen)
+        if call.kind is CallKind.POLL and after is not None:
+            job.looked.set()
+        return after
 
     async def _permitted(self, hold: Hold) -> Hold:
         """Commit the right to make one poll."""
@@ -117,12 +125,22 @@ class Drive:
         error = CallError(ErrorKind.REFUSED, "not sent: the lease ran out while the store was slow", sent=False)
         return hold, Observation(call.kind, now, now, error=error)
 
-    async def _judged(self, hold: Hold, seen: Observation) -> tuple[JobState, Decision]:
-        now = self._clock.now()
-        if hold.spec.until.is_plain:
-            return step(hold.spec, hold.state, seen, now, submit=hold.submit)
-        # A callable condition may block: it judges off the event loop.
-        return await asyncio.to_thread(step, hold.spec, hold.state, seen, now, submit=hold.submit)
+    async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
+        """Judge what was seen; a callable condition does so off the event loop, in the time of a call."""
+        spec, state, submit = hold.spec, hold.state, hold.submit
+        if spec.until.is_plain:
+            return step(spec, state, seen, self._clock.now(), submit=submit)
+        try:
+            async with asyncio.timeout(call.timeout / SECOND):
+                judge = partial(step, spec, state, seen, self._clock.now(), submit=submit)
+                return await self._aside.run(hold.row.token, judge)
+        except TimeoutError:
+            error = CallError(ErrorKind.CONDITION, "the condition took too long")
+        except Misbehaved as misbehaved:
+            error = CallError(ErrorKind.CONDITION, str(misbehaved))
+        # Judged without the condition, which would only hang or raise again, here on the loop.
+        unjudged = spec.model_copy(update={"until": _NEVER})
+        return step(unjudged, state, replace(seen, error=error), self._clock.now(), submit=submit)
 
     async def _settle(self, hold: Hold, state: JobState, decision: Decision, seen: Observation | None) -> Hold | None:
         write = hold.settlement(state, decision, seen, self._clock.now())
@@ -135,6 +153,3 @@ class Drive:
             raise LeaseLost(f"job {hold.row.key!r} was taken by another; what was seen was not written")
         self._tell(hold.stored(write.events))
         return hold.committed(write, state)
-
-    async def _give_up(self, hold: Hold) -> None:
-        await self._units.run(self._store.release, [hold.grip], self._clock.now())

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from tarry.codec import decode_spec, state_of
+from tarry.core.decision import Wait
+from tarry.core.machine import resume
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, TarryError
 from tarry.ports import Checkpoint, JobRow
@@ -46,6 +49,7 @@ class Engine:
         self._starting = asyncio.Lock()
         self._version: int | None = None
         self._closing = False
+        self._hurry = asyncio.Event()
 
     def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
         """Join those who wait for this job, or be the first; pair it with `leave`."""
@@ -79,9 +83,16 @@ class Engine:
             job.rouse()
         loops = list(self._loops.values())
         if loops:
-            await asyncio.wait(loops, timeout=_GRACE)
+            hurried = asyncio.ensure_future(self._hurry.wait())
+            drained = asyncio.ensure_future(asyncio.wait(loops))
+            await asyncio.wait({hurried, drained}, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
+            await _ended([hurried, drained])
         await _ended([*loops, *([self._rounds] if self._rounds else [])])
         await self._worker.retire()
+
+    def hurry(self) -> None:
+        """End the grace of `close` now."""
+        self._hurry.set()
 
     async def _loop(self, job: Followed) -> None:
         """Until the job is over or nobody waits."""
@@ -108,14 +119,16 @@ class Engine:
         if not found:
             raise JobNotFound(f"job {job.key!r} is gone from the store")
         (row,) = found
-        job.step = row.step
         if row.outcome is not None:
             job.finish(row)
             return
-        hold = await self._held(job, row)
+        wanted_at = job.wanted(self._wanted_at(job, row), row.step)
+        hold = await self._held(job, row, wanted_at)
         if hold is None:
             job.looked.set()
-            await job.rest(self._claimable_at(row))
+            # A job that another holds rouses its loop when it moves on.
+            at_once = self._clock.now() + LOOK_EVERY
+            await job.rest(None if row.owner is not None else max(wanted_at - CLAIM_AHEAD, at_once))
             return
         try:
             await self._drive.run(job, hold)
@@ -124,14 +137,22 @@ class Engine:
         finally:
             job.held_by = None
 
-    async def _held(self, job: Followed, row: JobRow) -> Hold | None:
+    def _wanted_at(self, job: Followed, row: JobRow) -> Instant:
+        """When the job wants its next call; a clock that was set back does not put it off.
+
+        Raises `CheckpointError` for a damaged row, before anything touches it.
+        """
+        now = self._clock.now()
+        _, decision = resume(job.spec or decode_spec(row.spec), state_of(row), now)
+        return decision.due if isinstance(decision, Wait) else now
+
+    async def _held(self, job: Followed, row: JobRow, wanted_at: Instant) -> Hold | None:
         """Claim the job if it is free, wanted soon and can be polled here."""
         now, worker = self._clock.now(), self._worker.id
-        state_of(row)  # A damaged row raises here, before anything touches it.
         if worker is not None and row.owner == worker:
             await self._write_off(row, now)
             return None
-        if worker is None or row.owner is not None or (row.wake is not None and row.wake > now + CLAIM_AHEAD):
+        if worker is None or row.owner is not None or wanted_at > now + CLAIM_AHEAD:
             return None
         if not runs_here(job.spec or decode_spec(row.spec)):
             return None
@@ -160,11 +181,6 @@ class Engine:
             ],
         )
 
-    def _claimable_at(self, row: JobRow) -> Instant | None:
-        if row.owner is None and row.wake is not None:
-            return max(row.wake - CLAIM_AHEAD, self._clock.now() + LOOK_EVERY)
-        return None
-
     async def _round_forever(self) -> None:
         while True:
             await self._clock.sleep(LOOK_EVERY)
@@ -189,9 +205,9 @@ class Engine:
         followed = list(self._jobs)
         for start in range(0, len(followed), _CHUNK):
             chunk = followed[start : start + _CHUNK]
-            for seen in await self._units.run(self._store.glance, chunk):
-                if seen.id in self._jobs:
-                    self._jobs[seen.id].glanced(seen)
+            glances = {seen.id: seen for seen in await self._units.run(self._store.glance, chunk)}
+            for job in (self._jobs[number] for number in chunk if number in self._jobs):
+                job.glanced(glances.get(job.id))
 
 
 def runs_here(spec: JobSpec) -> bool:
@@ -205,7 +221,7 @@ def runs_here(spec: JobSpec) -> bool:
     return True
 
 
-async def _ended(loops: Sequence[asyncio.Task[None]]) -> None:
+async def _ended(loops: Sequence[asyncio.Future[Any]]) -> None:
     for loop in loops:
         loop.cancel()
     await asyncio.gather(*loops, return_exceptions=True)

@@ -26,7 +26,8 @@ class Followed:
         self.spec = spec
         self.waiters = 0
         self.held_by: int | None = None
-        self.step = row.step
+        self._step = row.step
+        self._wanted_at: Instant | None = None
         self.looked = asyncio.Event()
         self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
         self._clock = clock
@@ -49,11 +50,20 @@ class Followed:
         """End the loop's rest, so that it looks again."""
         self._roused.set()
 
-    def glanced(self, seen: Glance) -> None:
-        """Rouse the loop when the row moved on without it."""
-        moved = seen.step != self.step if self.held_by is None else seen.owner != self.held_by
+    def glanced(self, seen: Glance | None) -> None:
+        """Rouse the loop when the row moved on without it, or is gone."""
+        if seen is None:
+            self.rouse()
+            return
+        moved = seen.step != self._step if self.held_by is None else seen.owner != self.held_by
         if moved or seen.outcome is not None:
             self.rouse()
+
+    def wanted(self, at: Instant, step: int) -> Instant:
+        """When the row of this step wants a call; looking again at the same step puts nothing off."""
+        known = self._wanted_at if step == self._step else None
+        self._step, self._wanted_at = step, at if known is None else min(known, at)
+        return self._wanted_at
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""

@@ -1,0 +1,68 @@
+"""Callers' plain callables, run off the event loop on threads that hold up nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Executor, Future
+from contextvars import copy_context
+from functools import partial
+from threading import Thread
+from typing import ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_MISTAKABLE = (StopIteration, StopAsyncIteration, GeneratorExit, CancelledError, asyncio.CancelledError)
+
+
+class Misbehaved(RuntimeError):
+    """A callable raised what asyncio would take for a word of its own, or did not end in time."""
+
+
+class Aside:
+    """Runs plain callables, one at a time for each job.
+
+    Each call has a daemon thread of its own: one that never ends keeps
+    neither other jobs, nor the loop's own helpers, nor the end of the process waiting.
+    """
+
+    def __init__(self) -> None:
+        self._threads = _Threads()
+        self._busy: set[str] = set()
+
+    async def run(self, job: str, call: Callable[[], T]) -> T:
+        """The call's answer. Raises what it raises, and `Misbehaved` while the job's last call still runs."""
+        if job in self._busy:
+            raise Misbehaved("its last call still runs")
+        self._busy.add(job)
+
+        def called() -> T:
+            try:
+                return call()
+            finally:
+                self._busy.discard(job)
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, called)
+
+
+class _Threads(Executor):
+    """A daemon thread a call."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Start it at once."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        Thread(target=_answer, args=(future, partial(fn, *args, **kwargs)), name="tarry-callable", daemon=True).start()
+        return future
+
+
+def _answer(future: Future[T], call: Callable[[], T]) -> None:
+    try:
+        answer = call()
+    except _MISTAKABLE as error:
+        future.set_exception(Misbehaved(f"it raised {type(error).__name__}"))
+    except BaseException as error:  # noqa: BLE001  # whatever user code raises belongs to whoever called it
+        future.set_exception(error)
+    else:
+        future.set_result(answer)
