@@ -160,7 +160,7 @@ def test_each_change_is_one_line(tmp_path: Path) -> None:
     )
     assert lines[first + 1 :] == [
         "00:00:20Z  poll 3    status QUEUED -> RUNNING, progress 40 %; next poll in 10s",
-        "00:00:30Z  poll 4    poll failed: http_status: HTTP 503, wait set by server's hint; next poll in 20s",
+        "00:00:30Z  poll 4    poll failed: HTTP 503, wait set by server's hint; next poll in 20s",
         "00:00:50Z  poll 5    answers again after 1 failed poll, progress 80 %; next poll in 10s",
         "00:01:00Z  poll 6    status RUNNING -> SUCCEEDED, progress 100 %",
         "succeeded after 6 polls in 1m 00s",
@@ -208,6 +208,52 @@ def test_patience_that_is_over_says_how_to_go_on(tmp_path: Path) -> None:
     assert ended.exit_code == 0
     assert ended.stdout.splitlines()[0] == "it's mine: known already, goes on after 2 polls, status RUNNING"
     assert (terminal.job.submits, terminal.job.polls) == (1, 4)
+
+
+def test_a_wait_without_patience_tells_what_it_did(tmp_path: Path) -> None:
+    """Zero submits, looks once, and reports that look before its last line; the next run does not tell it again."""
+    terminal = Terminal(tmp_path, [{"state": "QUEUED"}, {"state": "RUNNING"}])
+    late = terminal.await_("--wait-timeout", "0", "--every", "5s")
+    assert late.exit_code == 3
+    told = late.stdout.splitlines()
+    assert "submitted" in late.stdout
+    assert told[-1].startswith("00:00:00Z  poll 1    ")
+    assert told[-1].endswith("status QUEUED; next poll in 5s")
+    assert "not over after 1 poll, status QUEUED" in late.stderr
+    terminal.clock.run(terminal.clock.sleep(5_000_000))
+    again = terminal.await_("--wait-timeout", "0", "--every", "5s")
+    assert again.stdout.splitlines() == [
+        "orders: known already, goes on after 1 poll, status QUEUED",
+        "00:00:05Z  poll 2    status QUEUED -> RUNNING; next poll in 5s",
+    ]
+
+
+def test_an_unknown_status_is_told_once(tmp_path: Path) -> None:
+    """On one line, in the report and in `show`; `--json` has both events."""
+    terminal = Terminal(tmp_path, [{"state": "RUNNING"}, {"state": "ODD"}, SUCCEEDED])
+    text = "status RUNNING -> ODD, which is in none of the sets"
+    told = terminal.await_("--every", "5s").stdout.splitlines()
+    assert [line for line in told if "ODD" in line and "SUCCEEDED" not in line] == [
+        f"00:00:05Z  poll 2    {text}; next poll in 5s"
+    ]
+    shown = terminal.run("show", "orders", "--db", terminal.db).stdout
+    assert f"  00:00:05Z  {text}\n" in shown
+    assert shown.count("none of the sets") == 1
+    events = json.loads(terminal.run("show", "orders", "--db", terminal.db, "--json").stdout)["events"]
+    assert [event["kind"] for event in events].count("unknown_status") == 1
+
+
+def test_an_error_is_told_without_its_kind(tmp_path: Path) -> None:
+    """A person reads `HTTP 503`; a program reads the kind too."""
+    terminal = Terminal(tmp_path, [Answer(503)])
+    spec = spec_file(tmp_path, errors={"max_consecutive": 2, "min_outage": "1s"})
+    ended = terminal.run("await", "--spec", spec, "--key", "k", "--db", terminal.db)
+    shown = terminal.run("show", "k", "--db", terminal.db)
+    for text in (ended.stderr, shown.stdout):
+        assert "2 polls in a row failed: HTTP 503" in text
+        assert "http_status" not in text
+    for command in (("show", "k"), ("await", "--key", "k", "--quiet")):
+        assert "http_status: HTTP 503" in terminal.run(*command, "--db", terminal.db, "--json").stdout
 
 
 def test_patience_that_is_over_as_json(tmp_path: Path) -> None:
@@ -270,6 +316,31 @@ def test_a_spec_file_says_it_all(tmp_path: Path) -> None:
     text = "\ufeff" + Path(spec).read_text(encoding="utf-8")
     from_stdin = terminal.run("await", "--spec", "-", "--key", "b", "--db", terminal.db, "--quiet", stdin=text)
     assert (from_file.stdout, from_stdin.stdout) == ("3\n", "3\n")
+
+
+def test_a_spec_file_that_names_a_callable_needs_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a file is a program: refused until it is said to be trusted, then its module is imported and called."""
+    name = "polled_by_test_cli_await"
+    marks = tmp_path / "marks"
+    (tmp_path / f"{name}.py").write_text(
+        f"import pathlib\n\npathlib.Path({str(marks)!r}).write_text('imported')\n\ndef look():\n    return {{'state': 'RUNNING'}}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    terminal = Terminal(tmp_path, [SUCCEEDED])
+    spec = spec_file(tmp_path, poll={"function": f"{name}:look"})
+    command = ("await", "--spec", spec, "--key", "k", "--db", terminal.db, "--wait-timeout", "0")
+    refused = terminal.run(*command)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        f"tarry: --spec {spec}: it would call {name}:look; add --allow-callables if you trust this file like a script\n"
+    )
+    assert not marks.exists()
+    late = terminal.run(*command, "--allow-callables")
+    assert late.exit_code == 3
+    assert late.stderr.endswith(f"--key k --db {terminal.db} --spec {spec} --allow-callables\n")
+    assert "status RUNNING" in late.stdout
+    assert marks.read_text(encoding="utf-8") == "imported"
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,23 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
     assert json.loads(finished("show", "k", "--db", db, "--json").stdout)["outcome"] is None
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_takes_nothing_is_told_on_one_line(tmp_path: Path) -> None:
+    """A full disk behind the redirection: exit 4, not the code of a failed job; the job lives on."""
+    service = StubService(script=[Behaviour(states=["QUEUED", "RUNNING"])])
+    db = str(tmp_path / "t.db")
+    line = "tarry: the output cannot be written: No space left on device\n"
+    with service.run_in_thread(), Path("/dev/full").open("w", encoding="utf-8") as full:
+        spec = spec_file(tmp_path, service.url)
+        for arguments in (("await", "--spec", spec, "--key", "k"), ("list",), ("show", "k", "--json")):
+            with started(*arguments, "--db", db, stdout=full) as process:
+                _, said = process.communicate(timeout=PATIENCE)
+            assert (process.returncode, said) == (4, line), arguments
+    assert json.loads(finished("show", "k", "--db", db, "--json").stdout)["outcome"] is None
+    both = shlex.join([*TARRY, "list", "--db", db])
+    assert subprocess.run(["/bin/sh", "-c", f"{both} >/dev/full 2>&1"], timeout=PATIENCE).returncode == 4
+
+
 def test_a_closed_stdout_and_an_ascii_terminal_are_no_trouble(tmp_path: Path) -> None:
     """Nothing to write to, or no letters to write with: the exit code is what counts."""
     service = StubService(script=[Behaviour(states=["läuft"], until=1)])

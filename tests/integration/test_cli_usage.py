@@ -99,6 +99,7 @@ BAD_FLAGS = [
     (("--key", "\u202egnp.exe"), "key"),
     (("--key", "k" * 1000), "key"),
     (("--spec", "spec.json"), "--spec"),
+    (("--allow-callables",), "--spec"),
     (("--db", ""), "--db"),
     (("--db", "a\x00b"), "--db"),
     (("--db", "what?.db"), "--db"),
@@ -192,6 +193,35 @@ def test_a_spec_file_that_cannot_work_is_refused(folder: Path, content: bytes, s
     assert ended.exit_code == 2
     assert said in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"poll": {"function": "os:system"}},
+        {"submit": {"function": "os:system"}, "poll": {"function": "os:getcwd"}},
+        {"until": {"type": "custom", "by": {"function": "os:system"}}},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_a_spec_file_calls_nothing_by_itself(folder: Path, part: dict[str, object]) -> None:
+    """To poll, to submit or to judge: exit 2 and one line that names the callable and the flag."""
+    folder.joinpath("spec.json").write_text(json.dumps({"poll": MISSPELT["poll"], "until": MISSPELT["until"]} | part))
+    ended = run("await", "--spec", "spec.json", "--key", "k")
+    assert (ended.exit_code, len(ended.stderr.splitlines())) == (2, 1)
+    assert "os:system" in ended.stderr
+    assert "--allow-callables" in ended.stderr
+    assert [path.name for path in folder.iterdir()] == ["spec.json"]
+
+
+@pytest.mark.parametrize("name", ["no_such_module:f", "os:no_such_name", "os:sep", ":f", "os", "a\x1b:f"])
+def test_a_callable_that_is_not_there_is_refused(folder: Path, name: str) -> None:
+    """Also where callables are allowed: exit 2 and one line, not a wait for somebody who knows it."""
+    folder.joinpath("spec.json").write_text(json.dumps({"poll": {"function": name}, "until": MISSPELT["until"]}))
+    ended = run("await", "--spec", "spec.json", "--key", "k", "--allow-callables")
+    assert (ended.exit_code, len(ended.stderr.splitlines())) == (2, 1)
+    assert "cannot use" in ended.stderr
+    assert "\x1b" not in ended.stderr
 
 
 def test_a_spec_that_is_no_file_is_refused(folder: Path) -> None:

@@ -89,3 +89,22 @@ def test_json_is_ascii_for_programs_and_readable_for_people() -> None:
 def test_nouns_agree_with_their_number() -> None:
     """One poll, two polls."""
     assert [text.count(number, "poll") for number in (0, 1, 2)] == ["0 polls", "1 poll", "2 polls"]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("http_status: HTTP 503", "HTTP 503"),
+        ("timeout: the answer took too long", "the answer took too long"),
+        ("submit: connect: could not connect", "submit: could not connect"),
+        ("k: unreachable; 3 polls in a row failed: http_status: HTTP 503; 3 polls", None),
+        ("k: timed_out; last error: submit: timeout: too slow", "k: timed_out; last error: submit: too slow"),
+        ("condition: ValueError: no number", "condition: ValueError: no number"),
+        ("callable: KeyError: 'state'", "callable: KeyError: 'state'"),
+        ("timeout: ", "timeout: "),
+        ("the rest: timeout: unknown", "the rest: timeout: unknown"),
+    ],
+)
+def test_an_error_is_readable(given: str, shown: str | None) -> None:
+    """The kind goes where the words say it; a kind that adds something stays, and so do the words of others."""
+    assert text.readable(given) == (given.replace("http_status: ", "") if shown is None else shown)

@@ -9,7 +9,8 @@ import typer
 
 from tarry.cli import options
 from tarry.cli.database import DEFAULT
-from tarry.cli.world import World, guarded
+from tarry.cli.exits import Exit
+from tarry.cli.world import World, guarded, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +33,15 @@ def _run(ctx: typer.Context, command: Callable[[World], int]) -> None:
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # the signature that typer calls
     if wanted:
-        try:
-            typer.echo(f"tarry {version('tarry')}")
-        except PackageNotFoundError:
-            typer.echo("tarry (not installed)")
-        raise typer.Exit
+        raise typer.Exit(guarded(_tell_version))
+
+
+def _tell_version() -> int:
+    try:
+        say(f"tarry {version('tarry')}")
+    except PackageNotFoundError:
+        say("tarry (not installed)")
+    return Exit.OK
 
 
 @app.callback()
@@ -72,6 +77,7 @@ def await_(
     key: options.Key = None,
     db: options.Db = DEFAULT,
     spec: options.Spec = None,
+    allow_callables: options.AllowCallables = False,
     submit_url: options.SubmitUrl = None,
     submit_json: options.SubmitJson = None,
     idempotent: options.Idempotent = False,
@@ -84,8 +90,8 @@ def await_(
     """Wait for a remote job; the same key resumes the same job, also after a kill.
 
     With --key alone, goes on with a stored job. Exit codes: 0 succeeded, 1 failed,
-    2 wrong usage or no verdict, 3 timed out, 4 unreachable, lost or trouble with the database,
-    5 cancelled, 130 interrupted (the job lives on).
+    2 wrong usage or no verdict, 3 timed out, 4 unreachable, lost or trouble with the database
+    or the output, 5 cancelled, 130 interrupted (the job lives on).
     """
     from tarry.cli.await_ import How, await_command
     from tarry.cli.flags import Flags, Pace, Submit, Words
@@ -99,6 +105,7 @@ def await_(
         timeout=timeout,
         key=key,
         spec=spec,
+        allow_callables=allow_callables,
         submit=Submit(submit_url, submit_json, idempotent=idempotent),
         headers=tuple(header or ()),
         result=result,

@@ -14,7 +14,7 @@ from tarry.cli.flags import Flags, key_of, seconds_or_text, spec_of
 from tarry.cli.history import Cursor, cursor_after, whole_history
 from tarry.cli.interrupts import interruptible
 from tarry.cli.reporters import LiveReport, Reporter, reporter
-from tarry.cli.text import as_json, plain
+from tarry.cli.text import as_json, plain, readable
 from tarry.cli.world import World, complain, say
 from tarry.core.durations import parse
 from tarry.core.results import Job, JobResult
@@ -37,10 +37,9 @@ class How:
 
 def await_command(world: World, flags: Flags, how: How) -> int:
     """Wait for the job that the flags describe, or for a stored one; the exit code of how it ended."""
-    key, spec = key_of(flags), spec_of(flags)
-    patience = None if how.wait_timeout is None else _patience(how.wait_timeout)
-    url = database.url_of(how.db, must_exist=spec is None)
-    return world.run(_Waiting(world, key, spec, how, patience).run(url))
+    waiting = _Waiting(world, flags, how)
+    url = database.url_of(how.db, must_exist=waiting.spec is None)
+    return world.run(waiting.run(url))
 
 
 def _patience(text: str) -> timedelta:
@@ -53,12 +52,13 @@ def _patience(text: str) -> timedelta:
 class _Waiting:
     """One wait, from the first look to the last line."""
 
-    def __init__(self, world: World, key: str, spec: JobSpec | None, how: How, patience: timedelta | None) -> None:
+    def __init__(self, world: World, flags: Flags, how: How) -> None:
         self._world = world
-        self._key = key
-        self._spec = spec
+        self._key = key_of(flags)
+        self.spec: JobSpec | None = spec_of(flags)
+        self._spec_file = flags.spec
         self._how = how
-        self._patience = patience
+        self._patience = None if how.wait_timeout is None else _patience(how.wait_timeout)
         self._stored = False
 
     async def run(self, url: str) -> int:
@@ -83,6 +83,9 @@ class _Waiting:
                     one.result()
             return self._tell(await waiting, live=isinstance(report, LiveReport))
         except WaitTimeout as late:
+            reporting.cancel()
+            await asyncio.gather(reporting, return_exceptions=True)
+            await report.rest(poller, self._key)
             return self._late(late, await poller.get(self._key))
         finally:
             reporting.cancel()
@@ -91,7 +94,7 @@ class _Waiting:
 
     async def _ended(self, poller: Poller) -> JobResult[Any] | JobError:
         try:
-            return await poller.await_job(self._key, self._spec, wait_timeout=self._patience)
+            return await poller.await_job(self._key, self.spec, wait_timeout=self._patience)
         except JobError as error:
             return error
 
@@ -100,9 +103,9 @@ class _Waiting:
         try:
             job = await poller.get(self._key)
         except JobNotFound:
-            if self._spec is None:
+            if self.spec is None:
                 raise
-            await poller.add(self._key, self._spec)
+            await poller.add(self._key, self.spec)
             self._stored = True
             return (0, 0)
         self._stored = True
@@ -111,7 +114,7 @@ class _Waiting:
 
     def _tell(self, ended: JobResult[Any] | JobError, *, live: bool) -> int:
         if isinstance(ended, JobError):
-            complain(f"tarry: {plain(ended)}")
+            complain(f"tarry: {plain(readable(str(ended)))}")
             self._answer(endings.error_json(ended))
             return code_of(ended)
         if not live:
@@ -143,5 +146,11 @@ class _Waiting:
             (complain if self._how.as_json else say)(text)
 
     def _again(self) -> str:
-        """The command that goes on: the spec is stored, so the key and the database are enough."""
-        return shlex.join(["tarry", "await", "--key", self._key, "--db", database.shown(self._how.db)])
+        """The command that goes on: the spec is stored, so the key and the database are enough.
+
+        Not for callables: nothing that comes from a database is imported.
+        """
+        command = ["tarry", "await", "--key", self._key, "--db", database.shown(self._how.db)]
+        if self.spec is not None and self.spec.functions:
+            command += ["--spec", str(self._spec_file), "--allow-callables"]
+        return shlex.join(command)

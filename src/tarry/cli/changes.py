@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
 
-from tarry.cli.text import count, duration, plain, progress, time_of_day
+from tarry.cli.text import count, duration, plain, progress, readable, time_of_day
 from tarry.core.results import Job
 from tarry.ports import StoredEvent
 from tarry.words import Instant, Json, moment
@@ -39,7 +39,7 @@ def line(commit: Sequence[StoredEvent], job: Job | None) -> str:
     at = commit[-1].at
     if _OF_SUBMIT.issuperset(stored.kind for stored in commit):
         job = None
-    what = ", ".join(describe(stored.kind, stored.data) for stored in commit)
+    what = ", ".join(described(commit))
     polls, due = ("", "") if job is None else (f"poll {job.polls}", _next(at, job))
     return f"{time_of_day(moment(at))}  {polls:<9} {what}{due}"
 
@@ -47,6 +47,18 @@ def line(commit: Sequence[StoredEvent], job: Job | None) -> str:
 def commits(events: Iterable[StoredEvent]) -> list[list[StoredEvent]]:
     """The events by the commit that made them: those of one instant."""
     return [list(together) for _, together in groupby(events, key=lambda stored: stored.at)]
+
+
+def described(commit: Sequence[StoredEvent]) -> list[str]:
+    """What one commit changed, each change once: a status that no set names is told as what it is."""
+    kinds = {stored.kind for stored in commit}
+    is_unknown = {"status", "unknown_status"} <= kinds
+    told = [stored for stored in commit if not is_unknown or stored.kind != "unknown_status"]
+    words = [describe(stored.kind, stored.data) for stored in told]
+    return [
+        f"{text}, which is in none of the sets" if is_unknown and stored.kind == "status" else text
+        for stored, text in zip(told, words, strict=True)
+    ]
 
 
 def describe(kind: str, data: Mapping[str, Json]) -> str:
@@ -84,20 +96,24 @@ def _wait(data: Mapping[str, Json]) -> str:
 
 def _finished(data: Mapping[str, Json]) -> str:
     reason = data.get("reason")
-    return _shown(data, "outcome").upper() + ("" if reason is None else f": {plain(reason, 200)}")
+    return _shown(data, "outcome").upper() + ("" if reason is None else f": {plain(readable(str(reason)), 200)}")
+
+
+def _error(data: Mapping[str, Json]) -> str:
+    return plain(readable(str(data.get("error")).removeprefix("submit: ")), 120)
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
     "created": lambda _: "created",
     "submit_sent": lambda _: "submit sent",
     "submitted": lambda _: "submitted",
-    "submit_failed": lambda data: f"submit failed: {_shown(data, 'error')}",
+    "submit_failed": lambda data: f"submit failed: {_error(data)}",
     "status": _status,
     "progress": _progress,
     "blocked": lambda data: f"blocked, waits for a person (status {_shown(data, 'status')})",
     "unblocked": lambda _: "no longer blocked",
-    "unknown_status": lambda data: f"status {_shown(data, 'value')} is in none of the sets; the wait goes on",
-    "poll_failed": lambda data: f"poll failed: {plain(data.get('error'), 120)}",
+    "unknown_status": lambda data: f"status {_shown(data, 'value')} is in none of the sets",
+    "poll_failed": lambda data: f"poll failed: {_error(data)}",
     "recovered": lambda data: f"answers again after {count(_number(data, 'failed_polls'), 'failed poll')}",
     "wait_changed": _wait,
     "spec_changed": lambda data: f"spec changed: {_listed(data, 'fields')}",

@@ -23,6 +23,10 @@ class DatabaseError(ValueError):
     """The database named on the command line cannot be used."""
 
 
+class OutputError(OSError):
+    """Stdout or stderr does not take what is written to it, such as a file on a full disk."""
+
+
 class Exit(IntEnum):
     """What the shell sees."""
 
@@ -35,7 +39,7 @@ class Exit(IntEnum):
     TIMED_OUT = 3
     """A limit or the caller's patience ran out."""
     TROUBLE = 4
-    """Unreachable, lost, a submit of unknown fate, or trouble with the database."""
+    """Unreachable, lost, a submit of unknown fate, or trouble with the database or the output."""
     CANCELLED = 5
     """The job was cancelled."""
     INTERRUPTED = 130
@@ -59,7 +63,7 @@ _BY_OUTCOME = {
     Outcome.CANCELLED: Exit.CANCELLED,
 }
 
-EXPECTED = (UsageError, DatabaseError, SpecError, JobError, WaitTimeout, StoreError)
+EXPECTED = (UsageError, DatabaseError, OutputError, SpecError, JobError, WaitTimeout, StoreError)
 """Errors that have an exit code; anything else is a fault of ours and may show its traceback."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tarry.cli.exits import UsageError
+from tarry.cli.text import plain
 from tarry.core.conditions import Match
+from tarry.core.function import Function
 from tarry.core.limits import Limits
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
@@ -87,6 +90,7 @@ class Flags:
     timeout: str | None = None
     key: str | None = None
     spec: str | None = None
+    allow_callables: bool = False
     submit: Submit = Submit()
     headers: tuple[str, ...] = ()
     result: str | None = None
@@ -117,9 +121,11 @@ def spec_of(flags: Flags) -> JobSpec | None:
     if not flags.describes_a_job:
         return None
     if flags.spec is not None:
-        if flags != Flags(key=flags.key, spec=flags.spec):
+        if flags != Flags(key=flags.key, spec=flags.spec, allow_callables=flags.allow_callables):
             raise UsageError("--spec: the file says it all; leave out the URL and the other flags of the job")
-        return load_spec(flags.spec)
+        return load_spec(flags.spec, allow_callables=flags.allow_callables)
+    if flags.allow_callables:
+        raise UsageError("--allow-callables needs --spec: only a spec file names callables")
     if flags.url is None:
         raise UsageError("the status URL is missing: tarry await URL --until PATH --succeeded WORD")
     try:
@@ -224,12 +230,33 @@ def _limits(flags: Flags) -> Limits | None:
     return Limits(**named) if named else None
 
 
-def load_spec(path: str) -> JobSpec:
-    """The spec in this JSON file, `-` being stdin; raises `UsageError` or `SpecError`."""
+def load_spec(path: str, *, allow_callables: bool = False) -> JobSpec:
+    """The spec in this JSON file, `-` being stdin; raises `UsageError` or `SpecError`.
+
+    A file that names callables is a program: it is refused, and with
+    `allow_callables` their modules are imported.
+    """
     loaded = _json(_read(path), f"--spec {path}")
     if not isinstance(loaded, dict):
         raise UsageError(f"--spec {path}: a JSON object is needed, this is a {type(loaded).__name__}")
-    return JobSpec(**loaded)
+    spec = JobSpec(**loaded)
+    for function in spec.functions:
+        if not allow_callables:
+            raise UsageError(
+                f"--spec {path}: it would call {plain(function.function, 80)}; "
+                "add --allow-callables if you trust this file like a script"
+            )
+        _import(function, path)
+    return spec
+
+
+def _import(function: Function, path: str) -> None:
+    try:
+        importlib.import_module(function.function.partition(":")[0])
+        function.load()
+    except Exception as error:  # an import runs foreign code, and whatever it raises is told on one line
+        problem = plain(f"{type(error).__name__}: {error}", 200)
+        raise UsageError(f"--spec {path}: cannot use {plain(function.function, 80)}: {problem}") from error
 
 
 def _read(path: str) -> str:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tarry.cli.changes import source
-from tarry.cli.text import duration, plain, progress
+from tarry.cli.text import duration, plain, progress, readable
 from tarry.core.results import Job
 from tarry.words import Outcome
 
@@ -44,13 +44,13 @@ def _final(job: Job) -> Text:
     took = "" if job.finished_at is None else f" in {duration(job.finished_at - job.created_at)}"
     text.append(f"  {_polls(job)}{took}", style="dim")
     if job.reason and job.outcome is not Outcome.SUCCEEDED:
-        text.append(f"  {plain(job.reason, 100)}")
+        text.append(f"  {plain(readable(job.reason), 100)}")
     return text
 
 
 def _status(job: Job) -> str:
     if job.failures:
-        return f"no answer ({job.failures} in a row): {plain(job.error or 'error', 60)}"
+        return f"no answer ({job.failures} in a row): {plain(readable(job.error or 'error'), 60)}"
     word = plain(job.status, 40) if job.status else str(job.phase)
     return f"{word} (waits for a person)" if job.phase == "blocked" else word
 

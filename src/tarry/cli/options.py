@@ -28,6 +28,9 @@ Timeout = Annotated[
 ]
 Key = Annotated[str | None, _value("KEY", "The name by which a later run finds the job; the URL if not given.")]
 Spec = Annotated[str | None, _value("FILE", "A JobSpec as JSON instead of flags; - is stdin.")]
+AllowCallables = Annotated[
+    bool, typer.Option("--allow-callables", help="Call the functions that --spec names: trust FILE like a script.")
+]
 SubmitUrl = Annotated[str | None, _value("URL", "POST here first to start the job.")]
 SubmitJson = Annotated[str | None, _value("JSON", "The body of that POST.")]
 Idempotent = Annotated[

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from tarry.cli.changes import commits, line
 from tarry.cli.history import Cursor, cursor_after
 from tarry.cli.world import complain, is_terminal, say
-from tarry.ports import Clock, StoredEvent
+from tarry.ports import Clock
 from tarry.words import MILLISECOND, moment
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ class Reporter(Protocol):
         """Report what happens past the cursor."""
         ...
 
+    async def rest(self, poller: Poller, key: str) -> None:
+        """After `follow` was cut short: report what is committed and not told yet."""
+        ...
+
 
 class Silence:
     """Reports nothing (`--quiet`)."""
@@ -35,27 +39,34 @@ class Silence:
     async def follow(self, poller: Poller, key: str, after: Cursor) -> None:
         """Nothing to do."""
 
+    async def rest(self, poller: Poller, key: str) -> None:
+        """Nothing to do."""
 
-@dataclass(frozen=True, slots=True)
+
 class Lines:
     """One line a change."""
 
-    write: Callable[[str], None]
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._told: Cursor = (0, 0)
 
     async def follow(self, poller: Poller, key: str, after: Cursor) -> None:
         """Print each change as it is committed, by this process or another; the end is told by others."""
+        self._told = after
         async for stored in poller.watch(key, after):
-            if (stored.run, stored.seq) <= after:
-                continue
-            # The rest of its commit is there too, and belongs on the same line.
-            news = await poller.history(key, after)
-            after = cursor_after(news)
-            await self._print(poller, key, [item for item in news if item.kind != "finished"])
+            if (stored.run, stored.seq) > self._told:
+                # The rest of its commit is there too, and belongs on the same line.
+                await self.rest(poller, key)
 
-    async def _print(self, poller: Poller, key: str, news: Sequence[StoredEvent]) -> None:
-        found = commits(news)
+    async def rest(self, poller: Poller, key: str) -> None:
+        """Print what is committed and not told yet."""
+        news = await poller.history(key, self._told)
+        job = await poller.get(key) if news else None
+        found = commits([item for item in news if item.kind != "finished"])
         for commit in found:
-            self.write(line(commit, await poller.get(key) if commit is found[-1] else None))
+            self._write(line(commit, job if commit is found[-1] else None))
+        # Nothing is awaited between the first line and here, so none is told twice and none is left out.
+        self._told = max(self._told, cursor_after(news))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,9 @@ class LiveReport:
                 if overdue or turn % READ_EVERY == 0:
                     job = await poller.get(key)
             live.draw(job, moment(self.clock.now()))
+
+    async def rest(self, poller: Poller, key: str) -> None:
+        """The last frame stays as it is; the last line says where the job stands."""
 
 
 def reporter(clock: Clock, *, quiet: bool, to_stderr: bool) -> Reporter:

@@ -8,12 +8,22 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tarry.cli import timeline
-from tarry.cli.changes import describe
+from tarry.cli.changes import commits, described
 from tarry.cli.database import url_of
 from tarry.cli.exits import Exit, UsageError
 from tarry.cli.history import whole_history
 from tarry.cli.table import print_table
-from tarry.cli.text import as_json, count, date_and_time, duration, plain, progress, readable_json, time_of_day
+from tarry.cli.text import (
+    as_json,
+    count,
+    date_and_time,
+    duration,
+    plain,
+    progress,
+    readable,
+    readable_json,
+    time_of_day,
+)
 from tarry.cli.world import World, say
 from tarry.core.observation import Observation
 from tarry.core.results import Job
@@ -108,7 +118,7 @@ def detail(job: Job, events: Sequence[StoredEvent], now: datetime) -> list[str]:
     if events:
         told = events[-MOST_EVENTS:]
         some = "" if len(told) == len(events) else f" (the last {len(told)} of {len(events)})"
-        lines += ["", f"events{some}", *(f"  {event_line(event)}" for event in told)]
+        lines += ["", f"events{some}", *(f"  {line}" for line in event_lines(told))]
     if job.output is not None:
         lines += ["", "output", f"  {readable_json(job.output, 2000)}"]
     return lines
@@ -124,10 +134,10 @@ def _headline(job: Job) -> str:
 def _facts(job: Job, now: datetime) -> list[tuple[str, str]]:
     over = job.outcome is not None
     return [
-        ("reason", plain(job.reason, 300) if job.reason else ""),
+        ("reason", plain(readable(job.reason), 300) if job.reason else ""),
         ("status", plain(job.status, 60) if job.status else ""),
         ("progress", progress(job.progress)),
-        ("error", f"{plain(job.error, 300)} ({count(job.failures, 'failed poll')} in a row)" if job.failures else ""),
+        ("error", _error(job)),
         ("created", date_and_time(job.created_at)),
         ("finished", "" if job.finished_at is None else date_and_time(job.finished_at)),
         ("next poll", "" if job.next_poll_at is None else _when(job.next_poll_at, now, "due")),
@@ -136,6 +146,12 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, str]]:
         ("holder", "" if job.owner is None else f"worker {job.owner}"),
         ("labels", readable_json(dict(job.labels), 300) if job.labels else ""),
     ]
+
+
+def _error(job: Job) -> str:
+    if not job.failures:
+        return ""
+    return f"{plain(readable(str(job.error)), 300)} ({count(job.failures, 'failed poll')} in a row)"
 
 
 def _when(at: datetime, now: datetime, past: str, *, quiet: bool = False) -> str:
@@ -154,9 +170,9 @@ def _remembered(job: Job) -> str:
     return "every poll" if marks == job.polls else f"{marks} of {count(job.polls, 'poll')}"
 
 
-def event_line(stored: StoredEvent) -> str:
-    """`18:30:12Z  status QUEUED -> RUNNING`."""
-    return f"{time_of_day(moment(stored.at))}  {describe(stored.kind, stored.data)}"
+def event_lines(events: Sequence[StoredEvent]) -> list[str]:
+    """`18:30:12Z  status QUEUED -> RUNNING`: one line a change."""
+    return [f"{time_of_day(moment(commit[0].at))}  {text}" for commit in commits(events) for text in described(commit)]
 
 
 def event_json(stored: StoredEvent) -> dict[str, Any]:

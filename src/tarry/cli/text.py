@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tarry.words import ErrorKind
+
 _ESCAPED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+# Errors are stored as `kind: words`. These kinds are told by their words already, or are no words for a person.
+_TOLD_BY_ITS_WORDS = "|".join(
+    kind for kind in ErrorKind if kind not in {ErrorKind.CALLABLE, ErrorKind.CONDITION, ErrorKind.REDIRECT}
+)
+_KIND = re.compile(rf"(^|(?:submit|failed|last error): )(?:{_TOLD_BY_ITS_WORDS}): (?=\S)")
+
+
+def readable(error: str) -> str:
+    """An error for a person: `HTTP 503`, not `http_status: HTTP 503`; also where it is quoted in a reason."""
+    return _KIND.sub(r"\1", error)
 
 
 def plain(text: object, width: int | None = None) -> str:

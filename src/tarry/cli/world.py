@@ -6,11 +6,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tarry.cli.exits import EXPECTED, Exit, code_of
-from tarry.cli.text import plain
+from tarry.cli.exits import EXPECTED, Exit, OutputError, code_of
+from tarry.cli.text import plain, readable
 from tarry.clock import SystemClock
 
 if TYPE_CHECKING:  # the help and the version need no poller, and so neither pydantic nor a database library
@@ -54,7 +55,10 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         return command()
     except EXPECTED as error:
-        complain(f"tarry: {plain(error)}")
+        if isinstance(error, OutputError):
+            _hush()
+        with suppress(OutputError, BrokenPipeError):  # where stderr is full too, the code has to say it
+            complain(f"tarry: {plain(readable(str(error)))}")
         return code_of(error)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return Exit.INTERRUPTED
@@ -64,16 +68,24 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:
+    if stream is None:
+        return
+    try:
         stream.write(text + "\n")
         stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"the output cannot be written: {error.strerror or error}") from error
 
 
 def _hush() -> None:
     """Let what is still buffered go nowhere: flushing it at exit would end in a traceback."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             os.dup2(nowhere, stream.fileno())
