@@ -124,6 +124,82 @@ def test_an_echoed_secret_is_not_observed() -> None:
     assert observed["body"] == {"you sent": "Bearer ***"}
 
 
+def escaped(text: str, digits: str = "04x") -> str:
+    """Each character as a JSON escape."""
+    halves = text.encode("utf-16-be").hex()
+    return "".join(f"\\u{int(halves[at : at + 4], 16):{digits}}" for at in range(0, len(halves), 4))
+
+
+def observed_echo(secret: str, body: str, head: str = "") -> Observation:
+    """What is observed when a server answers a call with this secret like this."""
+
+    async def call() -> Observation:
+        secrets = Secrets({"T": secret})
+        async with serve(response(body.encode(), head)) as server:
+            transport = HttpTransport(clock=FakeClock(), redact=secrets.redact)
+            request = Request("GET", server.origin, params={"t": "{secret.T}"})
+            prepared = prepare(request, kind=CallKind.POLL, values={}, secrets=secrets, timeout=5 * SECOND)
+            seen = await transport.send(prepared)
+            await transport.aclose()
+            return seen
+
+    return asyncio.run(call())
+
+
+SLASHED = "AbC/dEf+gH1jK=="
+SPOKEN = 'p\u00e4ss "w\U0001f600rd"/x'
+
+
+@pytest.mark.parametrize(
+    ("secret", "spelling"),
+    [
+        (SLASHED, SLASHED),
+        (SLASHED, SLASHED.replace("/", "\\/")),
+        (SLASHED, escaped(SLASHED)),
+        (SLASHED, escaped(SLASHED, "04X")),
+        (SLASHED, "\\u0041" + SLASHED[1:]),
+        (SLASHED, "AbC%2FdEf%2BgH1jK%3D%3D"),
+        (SLASHED, "AbC%2fdEf%2bgH1jK%3d%3d"),
+        (SLASHED, "AbC%2FdEf%2bgH1jK%3D%3d"),
+        (SLASHED, "AbC/dEf%2bgH1jK%3d%3d"),
+        (SLASHED, "%41bC/dEf+gH1jK=="),
+        (SLASHED, escaped(SLASHED).replace("\\", "\\\\")),
+        (SPOKEN, SPOKEN.replace('"', '\\"')),
+        (SPOKEN, SPOKEN.replace('"', '\\"').replace("/", "\\/")),
+        (SPOKEN, escaped(SPOKEN)),
+        ("blank one/two", "blank+one%2Ftwo"),
+        ("blank one/two", "blank+one%2ftwo"),
+        ("blank one/two", "blank+one/two"),
+        ("blank one/two", "blank%20one%2ftwo"),
+    ],
+)
+def test_a_secret_is_masked_in_any_spelling(secret: str, spelling: str) -> None:
+    """As a value, as a name, and in a text that is no JSON: escaped, percent-encoded or plain."""
+    seen = observed_echo(secret, f'{{"state": "DONE", "echo": "<{spelling}>", "{spelling}": [1, null]}}')
+    assert seen.body == {"state": "DONE", "echo": "<***>", "***": [1, None]}
+    assert observed_echo(secret, f'DONE "<{spelling}>"').body == 'DONE "<***>"'
+
+
+def test_a_secret_of_digits_is_masked_in_a_number() -> None:
+    """The body stays JSON: the number becomes a string, its neighbours stay numbers."""
+    seen = observed_echo("123456", '{"echo": 123456, "n": [1.5, true, null, "\\/"]}')
+    assert (seen.body, seen.is_json) == ({"echo": "***", "n": [1.5, True, None, "/"]}, True)
+
+
+def test_an_escape_is_not_cut_by_a_mask() -> None:
+    """A secret that begins like the end of an escape leaves the JSON whole."""
+    seen = observed_echo("nightfall", '{"a": "one\\nightfall", "b": "nightfall"}')
+    assert seen.body == {"a": "one\nightfall", "b": "***"}
+
+
+def test_a_header_is_masked_in_any_spelling() -> None:
+    """A URL or a JSON text in a header is no way round either."""
+    head = "Location: /jobs?t=AbC%2fdEf%2bgH1jK%3d%3d&n=1\r\nX-Echo: AbC\\/dEf+gH1jK=="
+    seen = observed_echo(SLASHED, "{}", head)
+    assert seen.headers["location"] == "/jobs?t=***&n=1"
+    assert seen.headers["x-echo"] == "***"
+
+
 @pytest.mark.parametrize(
     ("charset", "body", "seen"),
     [

@@ -190,6 +190,32 @@ def test_secrets_are_taken_out_first() -> None:
     assert parse(b"key hunter2", redact=redact).value == "key ***"
 
 
+def test_no_secret_no_search() -> None:
+    """As long as no secret was given out, nothing is looked at."""
+
+    class Idle:
+        def __bool__(self) -> bool:
+            return False
+
+        def __call__(self, text: str) -> str:
+            raise AssertionError("searched")
+
+    assert parse(b'{"a": "\\/"}', redact=Idle()).value == {"a": "/"}
+
+
+def test_json_without_escapes_is_searched_as_a_whole() -> None:
+    """One look at the text, not one at each string."""
+    looks = []
+
+    def redact(text: str) -> str:
+        looks.append(text)
+        return text
+
+    data = '{"a": ["b", "c"]}'
+    assert parse(data.encode(), redact=redact).value == {"a": ["b", "c"]}
+    assert looks == [data]
+
+
 @given(data=st.binary(max_size=200), content_type=st.text(max_size=50))
 def test_any_bytes_are_a_body(data: bytes, content_type: str) -> None:
     """Never an error, and what comes out can be stored."""

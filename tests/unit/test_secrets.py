@@ -75,6 +75,33 @@ def test_secrets_do_not_show() -> None:
     assert "hunter2" not in repr(secrets)
 
 
+def test_what_holds_no_secret_stays_as_it_is() -> None:
+    """Escapes and percent codes are decoded to look, and given back as they came."""
+    secrets = Secrets({"A": CANARY})
+    assert not secrets.redact
+    secrets.resolve(["A"])
+    assert secrets.redact
+    text = "\\u0041 \\\\n \\/ %41 a+b"
+    assert secrets.redact(text) == text
+    assert secrets.redact(CANARY + text) == "***" + text
+
+
+def test_secrets_of_several_spellings_are_all_masked() -> None:
+    """The one that was found first does not hide the others."""
+    secrets = Secrets({"A": "first/secret", "B": "second/secret", "C": "third/secret"})
+    secrets.resolve(["A", "B", "C"])
+    text = "first/secret second\\/secret \\\\u0074hird%2fsecre%74"
+    assert secrets.redact(text) == "*** *** ***"
+
+
+def test_endless_escapes_are_no_trap() -> None:
+    """An escape that unfolds into the next escape is followed three times, not for ever."""
+    secrets = Secrets({"A": CANARY})
+    secrets.resolve(["A"])
+    text = "\\" + "u005c" * 100_000
+    assert secrets.redact(text) == text
+
+
 def test_short_values_are_not_masked() -> None:
     """A value of under 6 characters is a word that any body may hold."""
     secrets = Secrets({"A": "true"})
@@ -88,3 +115,11 @@ def test_only_so_many_are_remembered() -> None:
     for n in range(2_000):
         secrets.resolve([str(n)])
     assert secrets.redact("secret-1999 secret-0") == "*** secret-0"
+
+
+def test_all_spellings_of_a_secret_are_forgotten_at_once() -> None:
+    """A known secret is known in each of its spellings, also after many others."""
+    secrets = Secrets(lambda name: f"secret/{name} ")
+    for n in range(1_500):
+        secrets.resolve([str(n)])
+    assert secrets.redact("secret%2f500+ secret%2F500%20 secret/500 ") == "*** *** ***"

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,15 +110,17 @@ def parse(data: bytes, content_type: str = "", redact: Callable[[str], str] = st
     JSON may have a byte order mark and be UTF-8, UTF-16 or Latin-1. Of members with
     one name the last counts, lone surrogates become U+FFFD. What is
     nested deeper than 64, holds NaN or an infinity (1e999 too) or a number of over 4,300
-    digits is kept as text, cut to 16,384 characters. `redact` takes secrets out of the text before it is read.
+    digits is kept as text, cut to 16,384 characters. `redact` takes secrets out of a text;
+    it is given what JSON says, as one string has many spellings there. One that is false has nothing to take out.
     """
-    text = redact(decode(data, content_type))
+    text = decode(data, content_type)
     if not text.strip():
         return EMPTY
     try:
-        return Body(_json(text), is_json=True)
+        value = _json(text)
     except (ValueError, RecursionError):
-        return Body(text[:MAX_TEXT], is_json=False)
+        return Body(redact(text)[:MAX_TEXT], is_json=False)
+    return Body(_redacted(value, text, redact) if bool(redact) else value, is_json=True)
 
 
 def decode(data: bytes, content_type: str = "") -> str:
@@ -141,7 +143,8 @@ def _json(text: str) -> Json:
     if _is_too_deep(text):
         raise ValueError("nested too deep")
     value: Json = json.loads(text, parse_constant=no_constant, parse_float=_finite)
-    return _whole(value) if _ESCAPED_SURROGATE.search(text) else value
+    # Half characters: no store and no URL can hold them.
+    return _changed(value, lambda part: _SURROGATE.sub("\ufffd", part)) if _ESCAPED_SURROGATE.search(text) else value
 
 
 def _is_too_deep(text: str) -> bool:
@@ -166,13 +169,46 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _whole(value: Any) -> Json:
-    """The value without half characters, which no store and no URL can hold."""
+def _redacted(value: Json, text: str, redact: Callable[[str], str]) -> Json:
+    """The value without secrets, in its strings, names and numbers; `text` is what it was read from."""
+    # Without an escape the text shows whatever the strings hold, and is searched at once.
+    shown = "\n".join(_scalars(value)) if "\\" in text else text
+    if redact(shown) == shown:
+        return value
+    return _changed(value, redact, lambda number: _without(number, redact))
+
+
+def _scalars(value: Any) -> Iterator[str]:
+    """The strings, names and numbers of the value."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield from part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+        else:
+            yield str(part)
+
+
+def _without(number: Json, redact: Callable[[str], str]) -> Json:
+    """The number itself, or a string when a secret of digits is in it."""
+    digits = json.dumps(number)
+    kept = redact(digits)
+    return number if kept == digits else kept
+
+
+def _same(value: Json) -> Json:
+    return value
+
+
+def _changed(value: Any, text: Callable[[str], str], other: Callable[[Json], Json] = _same) -> Json:
+    """The value with each string and name as `text` makes it, and all else that is no list or dict as `other` does."""
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
+        return text(value)
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [_changed(item, text, other) for item in value]
     if isinstance(value, dict):
-        return {_SURROGATE.sub("\ufffd", name): _whole(item) for name, item in value.items()}
-    plain: Json = value
-    return plain
+        return {text(name): _changed(item, text, other) for name, item in value.items()}
+    return other(value)

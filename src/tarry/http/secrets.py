@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus, unquote
 
 from tarry.errors import SpecError
 
@@ -15,10 +15,78 @@ SecretProvider: TypeAlias = Mapping[str, str] | Callable[[str], str]
 MASK = "***"
 _SHORTEST = 6  # what is shorter is a word that bodies hold anyway, and no secret
 _REMEMBERED = 1_000
+_ESCAPE = re.compile(r"((?:\\u[0-9a-fA-F]{4})+)|\\([\"\\/bfnrt])")
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_HEX = re.compile("%[0-9A-F]{2}")
 
 
 class SecretError(ValueError):
     """The secret is not to be had. The message names it, never its value."""
+
+
+class Redactor:
+    """Takes the secrets it knows out of a text. It is false as long as it knows none.
+
+    A secret of 6 characters or more becomes `***`: plain, percent-encoded, or with
+    JSON escapes. Where only a decoded text shows it, that text is what is given back.
+    """
+
+    def __init__(self) -> None:
+        self._forms: dict[str, frozenset[str]] = {}
+        self._longest_first: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._forms)
+
+    def __call__(self, text: str) -> str:
+        if not self._forms:
+            return text
+        text = plain = self._masked(text)
+        for read in _READINGS:
+            read_on = read(plain)
+            if read_on == plain:
+                continue
+            plain = self._masked(read_on)
+            if plain != read_on:
+                text = plain
+        return text
+
+    def remember(self, value: str) -> None:
+        """Mask this value from now on, unless it is too short; the latest 1,000 are known."""
+        if value in self._forms or len(value) < _SHORTEST:
+            return
+        if len(self._forms) == _REMEMBERED:
+            del self._forms[next(iter(self._forms))]
+        self._forms[value] = _forms(value)
+        # A secret that is part of another must not leave the other's rest behind.
+        self._longest_first = tuple(sorted(frozenset().union(*self._forms.values()), key=len, reverse=True))
+
+    def _masked(self, text: str) -> str:
+        for form in self._longest_first:
+            if form in text:
+                text = text.replace(form, MASK)
+        return text
+
+
+def _forms(value: str) -> frozenset[str]:
+    encoded = {encode(value, safe=safe) for encode in (quote, quote_plus) for safe in ("", "/")}
+    return frozenset({value, *encoded, *(_HEX.sub(lambda code: code[0].lower(), form) for form in encoded)})
+
+
+def _unescaped(text: str) -> str:
+    """The text with each JSON escape as what it stands for."""
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(escape: re.Match[str]) -> str:
+    if escape[1]:
+        # A run at once: a character beyond U+FFFF is written as two escapes.
+        return bytes.fromhex(escape[1].replace("\\u", "")).decode("utf-16-be", "replace")
+    return _CONTROLS.get(escape[2], escape[2])
+
+
+# JSON within JSON has its escapes escaped. A bound, as a text can be made that goes on for ever.
+_READINGS: tuple[Callable[[str], str], ...] = (_unescaped, _unescaped, _unescaped, unquote)
 
 
 class Secrets:
@@ -32,8 +100,7 @@ class Secrets:
         if not (provider is None or isinstance(provider, Mapping) or callable(provider)):
             raise SpecError("secrets", f"expected a mapping or a callable, got {type(provider).__name__}")
         self._provider = provider
-        self._given: dict[str, None] = {}
-        self._longest_first: tuple[str, ...] = ()
+        self.redact = Redactor()
 
     def __repr__(self) -> str:
         return "Secrets(***)"
@@ -42,19 +109,12 @@ class Secrets:
         """The values by name; `SecretError` naming the first that cannot be had."""
         return {name: self._one(name) for name in sorted(names)}
 
-    def redact(self, text: str) -> str:
-        """The text with every known secret of 6 characters or more, plain or encoded, as `***`."""
-        for form in self._longest_first:
-            if form in text:
-                text = text.replace(form, MASK)
-        return text
-
     def _one(self, name: str) -> str:
         value = self._ask(name)
         if not isinstance(value, str) or not value:
             problem = "is empty" if value == "" else "is not there"
             raise SecretError(f"the secret {name} {problem}; give it to the Poller as secrets={{'{name}': …}}")
-        self._remember(value)
+        self.redact.remember(value)
         return value
 
     def _ask(self, name: str) -> object:
@@ -67,11 +127,3 @@ class Secrets:
         except Exception as error:  # noqa: BLE001  # the provider is foreign code: whatever it raises means no secret
             # The type alone: the provider's words may hold what it was asked for.
             raise SecretError(f"the secret {name} could not be read: {type(error).__name__}") from None
-
-    def _remember(self, value: str) -> None:
-        if value in self._given or len(value) < _SHORTEST:
-            return
-        forms = {value, json.dumps(value)[1:-1], quote(value, safe=""), quote(value, safe="/")}
-        self._given = dict.fromkeys([*self._given, *forms][-_REMEMBERED:])
-        # A secret that is part of another must not leave the other's rest behind.
-        self._longest_first = tuple(sorted(self._given, key=len, reverse=True))
