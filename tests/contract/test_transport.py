@@ -428,6 +428,122 @@ def test_the_callers_client_is_used_as_it_is(library: ModuleType) -> None:
     assert b"authorization: basic" in head
 
 
+CHALLENGE = response(b"", 'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"', "401 Unauthorized")
+
+
+async def challenge(exchange: Exchange) -> None:
+    """Ask for a digest, and take any."""
+    is_signed = b"authorization: digest" in exchange.request.lower()
+    await exchange.write(response(b"[1]") if is_signed else CHALLENGE)
+
+
+async def called(
+    library: ModuleType, server: RawServer, auth: Any, *kinds: CallKind, **options: Any
+) -> list[Observation]:
+    """What calls of these kinds bring, one after the other, over one client with this auth."""
+    async with transport(library, client={"auth": auth, **options}) as made:
+        return [await made.send(Prepared(kind, "GET", f"{server.origin}/jobs/7?x=1")) for kind in kinds]
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_poll_is_one_request_with_any_auth(library: ModuleType) -> None:
+    """A challenge is the answer of its poll; the next one goes out signed."""
+
+    async def call() -> tuple[list[Observation], RawServer]:
+        async with serve(challenge) as server:
+            auth = library.DigestAuth("user", "pass")
+            return await called(library, server, auth, *[CallKind.POLL] * 3), server
+
+    observations, server = asyncio.run(call())
+    assert [seen.status for seen in observations] == [401, 200, 200]
+    assert [seen.error for seen in observations] == [None] * 3
+    assert observations[1].body == [1]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_submit_may_be_repeated_by_the_auth(library: ModuleType) -> None:
+    """A submit that is refused ends its job, so the challenge is answered at once."""
+
+    async def call() -> tuple[list[Observation], RawServer]:
+        async with serve(challenge) as server:
+            auth = library.DigestAuth("user", "pass")
+            return await called(library, server, auth, CallKind.SUBMIT, CallKind.POLL), server
+
+    observations, server = asyncio.run(call())
+    assert [seen.status for seen in observations] == [200, 200]
+    assert len(server.requests) == 3
+
+
+def signing_in(library: ModuleType, *, requires_body: bool, first: bool = False, gives_up: bool = False) -> Any:
+    """An auth that fetches a token from `/token`: before the call or after a 401, and then repeats the call."""
+
+    class SigningIn(library.Auth):  # type: ignore[name-defined, misc]  # either library's class
+        requires_response_body = requires_body
+        token = "old"
+
+        def auth_flow(self, request: Any) -> Any:
+            if first:
+                yield from self.sign_in(request)
+            if gives_up:
+                return
+            request.headers["Authorization"] = self.token
+            answer = yield library.Request(request.method, request.url, headers=request.headers)
+            if answer.status_code == 401:
+                yield from self.sign_in(request)
+                request.headers["Authorization"] = self.token
+                yield request
+
+        def sign_in(self, request: Any) -> Any:
+            answer = yield library.Request("POST", request.url.join("/token"))
+            self.token = answer.headers["x-token"]
+
+    return SigningIn()
+
+
+async def guarded(exchange: Exchange) -> None:
+    """Give a token at `/token`, and want it everywhere else."""
+    if exchange.request.startswith(b"POST /token "):
+        await exchange.write(response(b'"a token"', "X-Token: new"))
+    elif b"authorization: new" in exchange.request.lower():
+        await exchange.write(response(b"[1]"))
+    else:
+        await exchange.write(response(b'"denied"', status="401 Unauthorized"))
+
+
+def signed_in(library: ModuleType, polls: int, **options: bool) -> tuple[list[Observation], list[bytes]]:
+    """What polls with such an auth bring over one connection, and the first word and path of what was sent."""
+
+    async def call() -> tuple[list[Observation], list[bytes]]:
+        async with serve(guarded) as server:
+            auth = signing_in(library, **options)
+            narrow = library.Limits(max_connections=1)
+            found = await called(library, server, auth, *[CallKind.POLL] * polls, limits=narrow)
+            return found, [request.partition(b" HTTP")[0] for request in server.requests]
+
+    return asyncio.run(call())
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+@pytest.mark.parametrize("requires_body", [False, True])
+def test_a_sign_in_is_no_poll(library: ModuleType, requires_body: bool) -> None:
+    """A token is fetched after the poll that was denied, or before one; its answer is never taken for the poll's."""
+    later, sent = signed_in(library, 2, requires_body=requires_body)
+    assert [(seen.status, seen.body) for seen in later] == [(401, "denied"), (200, [1])]
+    assert sent == [b"GET /jobs/7?x=1", b"POST /token", b"GET /jobs/7?x=1"]
+    (before,), sent = signed_in(library, 1, requires_body=requires_body, first=True)
+    assert (before.status, before.body) == (200, [1])
+    assert sent == [b"POST /token", b"GET /jobs/7?x=1"]
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_an_auth_that_gives_up_is_a_failed_call(library: ModuleType) -> None:
+    """What it was told when it signed in is no answer to the poll."""
+    (seen,), sent = signed_in(library, 1, requires_body=False, first=True, gives_up=True)
+    assert (error_of(seen).kind, seen.status, seen.body) == (ErrorKind.PROTOCOL, None, None)
+    assert sent == [b"POST /token"]
+
+
 @pytest.mark.parametrize("library", [httpx, httpx2])
 def test_a_hook_may_read_the_answer_first(library: ModuleType) -> None:
     """What a hook of the caller's client has read is taken from there, within the same bound."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Protocol
@@ -15,9 +15,10 @@ from tarry.core.observation import CallError, Observation
 from tarry.errors import SpecError
 from tarry.http.body import EMPTY, Body, BodyError, Decoder, parse
 from tarry.http.errors import translate
+from tarry.http.once import sent_once
 from tarry.http.quiet import install, quiet
 from tarry.ports import Clock, Prepared
-from tarry.words import SECOND, ErrorKind
+from tarry.words import SECOND, CallKind, ErrorKind
 
 MAX_BODY = 1 << 20
 """Bytes of a decoded body."""
@@ -35,6 +36,11 @@ _NOT_KEPT = frozenset({"set-cookie", "set-cookie2"})
 
 class AsyncClient(Protocol):
     """What httpx and httpx2 have in common, as far as it is used here."""
+
+    @property
+    def auth(self) -> Any:
+        """What signs its requests; None when nothing does."""
+        ...
 
     def build_request(self, *args: Any, **kwargs: Any) -> Any:
         """A request with the client's own headers and cookies merged in."""
@@ -54,10 +60,16 @@ class HttpTransport:
 
     `client` is an `httpx.AsyncClient` or `httpx2.AsyncClient` of yours: its
     default headers, auth and proxies are used, towards every host that a spec
-    names or allows; it is never closed here. An auth that sends several
-    requests makes one call of them. Without one, httpx is used with no proxy from the
-    environment, no cookies and no redirects. `max_body` bounds a body, decoded, in
-    bytes; `redact` takes known secrets out of what is observed.
+    names or allows; it is never closed here. Without one, httpx is used with no proxy
+    from the environment, no cookies and no redirects. `max_body` bounds a body, decoded,
+    in bytes; `redact` takes known secrets out of what is observed, and may be false while it knows none.
+
+    A poll is one request, also when the client's auth would repeat it: the 401 is the
+    answer, the auth sees it, and the next poll goes out with what it learned (digest
+    does). An auth that needs several requests in a row to the polled URL (NTLM) cannot sign in to a
+    poll. Its requests elsewhere, for a token, are sent and are not polls. A submit is left to the
+    auth, which may repeat it: a refused submit ends its job. A transport or `send` of the client that
+    repeats requests is not seen here.
 
     An observation's `url` is the origin and path: a query may hold secrets. `Set-Cookie` is not kept.
     """
@@ -122,17 +134,15 @@ class HttpTransport:
         return None
 
     async def _exchange(self, client: Any, request: Prepared, call: _Call) -> None:
-        response = await client.send(_message(client, request, call), stream=True, follow_redirects=False)
-        try:
-            call.status = response.status_code
-            call.headers = _headers(response.headers.raw)
-            call.body = await self._body(response, call.headers)
-        except BodyError:
-            # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
-            if response.is_success:
-                raise
-        finally:
-            await response.aclose()
+        async with _sent(client, request, call) as response:
+            try:
+                call.status = response.status_code
+                call.headers = _headers(response.headers.raw)
+                call.body = await self._body(response, call.headers)
+            except BodyError:
+                # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
+                if response.is_success:
+                    raise
 
     async def _body(self, response: Any, headers: Mapping[str, str]) -> Body:
         if response.is_stream_consumed:  # by a hook of the caller's client, which has unpacked it too
@@ -212,6 +222,23 @@ def _own_client() -> Any:
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         limits=httpx.Limits(max_connections=IN_FLIGHT, max_keepalive_connections=_IDLE_CONNECTIONS),
     )
+
+
+def _sent(client: Any, request: Prepared, call: _Call) -> AbstractAsyncContextManager[Any]:
+    """The open response to the request."""
+    message = _message(client, request, call)
+    if request.kind is CallKind.SUBMIT or client.auth is None:
+        return _plainly(client, message)
+    return sent_once(client, message, _library(client).Auth())
+
+
+@asynccontextmanager
+async def _plainly(client: Any, message: Any) -> AsyncIterator[Any]:
+    response = await client.send(message, stream=True, follow_redirects=False)
+    try:
+        yield response
+    finally:
+        await response.aclose()
 
 
 def _message(client: Any, request: Prepared, call: _Call) -> Any:
