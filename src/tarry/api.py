@@ -26,7 +26,7 @@ from tarry.runtime.calls import Calls
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import LOOK_EVERY, Engine
 from tarry.runtime.units import Units, drained
-from tarry.runtime.views import failure, result, snapshot
+from tarry.runtime.views import failure, result, snapshot, snapshots
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
 from tarry.words import HOUR, SECOND, Micros, Outcome, Phase, micros, span
@@ -195,10 +195,11 @@ class Poller:
         """One page of jobs in the order of creation: those that match every filter given.
 
         `prefix` is of the key; `after` the `id` of the last job of the page before; `limit` is 1 to 1000.
+        A damaged job is left out, with a line in the log; `get` raises `CheckpointError` for it.
         """
         self._running  # noqa: B018  # raises when the poller is not open
         page = Listing(self._namespace, outcomes, phases, labels or {}, prefix, after, min(max(limit, 1), 1000))
-        return [snapshot(row) for row in await self._units.ask(self._store.listing, page)]
+        return snapshots(await self._units.ask(self._store.listing, page))
 
     async def history(self, key: str, after: tuple[int, int] = (0, 0), limit: int = 1000) -> list[StoredEvent]:
         """The stored events past the cursor (run, seq), oldest first. Raises `JobNotFound`."""

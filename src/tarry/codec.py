@@ -93,10 +93,14 @@ def decode_state(text: str) -> JobState:
 def state_of(row: JobRow) -> JobState:
     """The state of a stored job: what the row's columns repeat, they have right.
 
-    Raises `CheckpointError` when the row contradicts its own state.
+    Raises `CheckpointError` when the row contradicts its own state, and for what the runtime reads
+    later: nothing is claimed or sent for a job that cannot be carried on.
     """
     try:
         state = decode_state(row.state)
+        decode_timeline(row.timeline)
+        if row.submit is not None:
+            _read("submit", _answer, _json(row.submit, "submit"))
     except CheckpointError as error:
         raise CheckpointError(f"job {row.key!r}: {error}") from error
     for name, stored, held in (
@@ -228,6 +232,11 @@ def encode_answer(seen: Observation) -> str:
     return as_json_text(answer(replace(seen, headers=headers, body=body)))
 
 
+def decode_timeline(text: str | None) -> list[tuple[int, str, str | None]]:
+    """The last polls: milliseconds since creation, verdict, what set the wait. Raises `CheckpointError`."""
+    return [] if text is None else _read("timeline", _marks, _json(text, "timeline"))
+
+
 def _kept(seen: Observation, keep: str | None) -> Json:
     if keep is None or not seen.is_json:
         return seen.body
@@ -245,11 +254,15 @@ def _headers(seen: Observation, is_kept: Callable[[str], bool]) -> dict[str, Any
 # Reading and writing.
 
 
-def _versioned(text: str, what: str) -> dict[str, Any]:
+def _json(text: str, what: str) -> Any:
     try:
-        fields = json.loads(text, parse_constant=no_constant)
+        return json.loads(text, parse_constant=no_constant)
     except (ValueError, RecursionError, TypeError) as error:
         raise CheckpointError(f"{what}: damaged: {error}") from error
+
+
+def _versioned(text: str, what: str) -> dict[str, Any]:
+    fields = _json(text, what)
     if not isinstance(fields, dict) or not isinstance(fields.get("v"), int):
         raise CheckpointError(f"{what}: damaged: it has no version")
     version = fields.pop("v")
@@ -261,7 +274,7 @@ def _versioned(text: str, what: str) -> dict[str, Any]:
 def _read(name: str, reader: Callable[[Any], T], value: object) -> T:
     try:
         return reader(value)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{name}: damaged: {error}") from error
 
 
@@ -326,6 +339,14 @@ def _seen(value: object) -> tuple[Seen, ...]:
 
 def _unknown(value: object) -> tuple[str, ...]:
     return tuple(map(_str, _list(value)))
+
+
+def _marks(value: object) -> list[tuple[int, str, str | None]]:
+    return [(_int(at), _str(verdict), _optional(_str)(source)) for at, verdict, source in _list(value)]
+
+
+def _answer(value: Any) -> list[Any]:
+    return [_optional(_int)(value["status"]), _texts(value["headers"]), value["body"], _optional(_str)(value["url"])]
 
 
 def _same(value: Json) -> Json:

@@ -41,7 +41,7 @@ def span(value: Micros) -> timedelta:
 
 
 def moment(value: Instant) -> datetime:
-    """The instant as an aware UTC `datetime`."""
+    """The instant as an aware UTC `datetime`; `OverflowError` outside of the years 1 to 9999."""
     return _EPOCH + timedelta(microseconds=value)
 
 

@@ -510,6 +510,10 @@ def test_only_the_newest_events_are_kept(bench: Bench) -> None:
         "polls = 'many'",
         "due = 1.5",
         "state = x'00'",
+        "state = CAST(x'ff' AS TEXT)",
+        "labels = CAST(x'ff' AS TEXT)",
+        "phase = CAST(x'ff' AS TEXT)",
+        "outcome = CAST(x'ff' AS TEXT)",
         "spec = 'gone'",
     ],
 )
@@ -530,10 +534,22 @@ def test_a_damaged_row_is_left_alone_and_hurts_no_other(bench: Bench, change: st
     assert left == ({} if "outcome" in change else {bad: (None, 0)})
 
 
-def test_a_damaged_event_is_loud(bench: Bench) -> None:
-    """History is not shown with a hole that nobody is told of."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        "data = '{'",
+        "data = '[]'",
+        "data = CAST(x'ff' AS TEXT)",
+        "kind = x'00'",
+        "at = 'x'",
+        "at = 1.5",
+        "at = 4611686018427387904",
+    ],
+)
+def test_a_damaged_event_is_loud(bench: Bench, change: str) -> None:
+    """History is not shown with a hole that nobody is told of, nor with a time that no calendar has."""
     bench.store.add(new_job(events=[told("created")]))
-    bench.execute("UPDATE tarry_event SET data = '{'")
+    bench.execute(f"UPDATE tarry_event SET {change}")
     with pytest.raises(CheckpointError, match="event 1 is damaged"):
         bench.store.events("default", "orders", (0, 0), 10)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from tarry.errors import StoreError
 from tarry.ports import JobRow
 from tarry.store.workers import BATCH
 from tarry.words import DAY, SECOND
-from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, reread, write
+from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, new_job, reread, told, write
 
 LATER = START + TTL
 
@@ -23,6 +25,13 @@ def undertaker(bench: Bench, now: int = LATER) -> int:
 def kinds(bench: Bench, row: JobRow) -> list[str]:
     """The kinds of the job's events."""
     return [stored.kind for stored in bench.store.events("default", row.key, (0, 0), 100)]
+
+
+def columns(bench: Bench, key: str) -> dict[str, Any]:
+    """What the database holds of a job, sound or not."""
+    job = bench.store.tables.job
+    with bench.store._database.read() as connection:
+        return dict(connection.execute(select(job).where(job.c.key == key)).mappings().one())
 
 
 # Leases
@@ -198,6 +207,84 @@ def test_a_damaged_row_does_not_keep_the_dead_above_ground(bench: Bench) -> None
     assert [bench.store.bury(me, LATER), bench.store.bury(me, LATER)] == [1, 0]
     assert reread(bench.store, good).owner is None
     assert bench.store.glance([bad.id])[0].owner == bad.owner
+
+
+COLLIDING = "owner = 999, nonce = 'x', wake = NULL, event_seq = 0"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        COLLIDING,
+        "owner = 999, event_seq = 'x'",
+        "owner = 999, step = 'x'",
+        "owner = 999, fence = 1.5",
+        "owner = 999, strikes = x'00'",
+        "owner = 999, reserved = 1, floor = 9223372036854775807",
+    ],
+)
+def test_a_job_that_cannot_be_freed_hurts_only_itself(
+    bench: Bench, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its row and events stay as they are, the others are freed, and the log says so once."""
+    bad = bench.store.add(new_job("bad", events=[told("created")]))[0]
+    held(bench.store, "good")
+    bench.damage(change, "bad")
+    me, before = undertaker(bench), columns(bench, "bad")
+    assert [bench.store.bury(me, LATER) for _ in range(3)] == [1, 0, 0]
+    bench.store.add(new_job("later"))
+    assert bench.store.bury(me, LATER) == 0
+    assert columns(bench, "bad") == before
+    assert kinds(bench, bad) == ["created"]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "tarry.store"]
+    assert line.startswith(f"job id {bad.id} is damaged; it was left as it is: ")
+
+
+def test_a_damaged_job_is_not_tried_round_by_round(bench: Bench) -> None:
+    """Nothing is written while nothing changes: other processes would be roused by it, twice a second."""
+    bench.store.add(new_job("bad", events=[told("created")]))
+    bench.damage(COLLIDING, "bad")
+    me = undertaker(bench)
+    bench.store.bury(me, LATER)
+    before = bench.store.version()
+    bench.store.bury(me, LATER)
+    assert bench.store.version() == before
+
+
+def test_a_damaged_job_is_freed_once_it_is_mended(bench: Bench) -> None:
+    """By the same process: what is remembered is the damage, not the job."""
+    row = bench.store.add(new_job(events=[told("created")]))[0]
+    bench.damage(COLLIDING)
+    me = undertaker(bench)
+    assert bench.store.bury(me, LATER) == 0
+    bench.damage("event_seq = 1")
+    assert bench.store.bury(me, LATER) == 1
+    assert kinds(bench, row) == ["created", "freed"]
+
+
+def test_a_worker_retires_though_a_job_of_its_cannot_be_freed(bench: Bench) -> None:
+    """It gives back the others."""
+    bad, good = held(bench.store, "bad", events=[told("created")]), held(bench.store, "good")
+    bench.damage("event_seq = 0", "bad")
+    assert bad.owner is not None
+    bench.store.retire(bad.owner, LATER)
+    assert [row.owner for row in bench.store.rows([bad.id, good.id])] == [bad.owner, None]
+
+
+@pytest.mark.parametrize("change", ["lease_until = 'x'", "uuid = '../x'", "uuid = x'00'", "uuid = CAST(x'ff' AS TEXT)"])
+def test_a_damaged_worker_keeps_no_other_above_ground(
+    bench: Bench, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is passed over, which the log says once."""
+    bench.store.register("damaged", START, TTL)
+    row, me = held(bench.store), undertaker(bench)
+    bench.execute(f"UPDATE tarry_worker SET {change} WHERE uuid = 'damaged'")
+    assert bench.store.bury(me, LATER) == 1
+    bench.store.add(new_job("later"))
+    assert bench.store.bury(me, LATER) == 0
+    assert reread(bench.store, row).owner is None
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "tarry.store"]
+    assert line.startswith("worker id 1 is damaged; it was left as it is: ")
 
 
 # Retiring

@@ -13,6 +13,7 @@ from tarry.codec import (
     decode_observation,
     decode_spec,
     decode_state,
+    decode_timeline,
     differences,
     encode_answer,
     encode_observation,
@@ -228,6 +229,49 @@ def test_a_damaged_row_is_named() -> None:
     """By the key of its job."""
     with pytest.raises(CheckpointError, match=r"job 'orders': state: damaged"):
         state_of(row(PLAIN, state="nonsense"))
+
+
+SENT = '{"status":200,"headers":{"a":"b"},"body":[1],"url":"https://api.example.com/jobs"}'
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("timeline", "{"),
+        ("timeline", "{}"),
+        ("timeline", "[1]"),
+        ("timeline", '[["1","pending",null]]'),
+        ("timeline", "[[1,null,null]]"),
+        ("timeline", '[[1,"pending",2]]'),
+        ("timeline", "[" * 100_000),
+        ("submit", "{"),
+        ("submit", "null"),
+        ("submit", '"text"'),
+        ("submit", "{}"),
+        ("submit", SENT.replace("200", "NaN")),
+        ("submit", SENT.replace("200", '"200"')),
+        ("submit", SENT.replace('"b"', "1")),
+        ("submit", SENT.replace('"url"', '"uri"')),
+    ],
+)
+def test_what_a_poll_needs_is_read_before_it(column: str, text: str) -> None:
+    """The answer to the submit and the timeline are damaged before anything is sent, not after."""
+    with pytest.raises(CheckpointError, match=f"^job 'orders': {column}: damaged: "):
+        state_of(row(PLAIN, **{column: text}))
+
+
+def test_a_progress_that_no_float_holds_is_damaged() -> None:
+    """A whole number of any size is JSON, and not every one is a share."""
+    stored = json.loads(encode_state(FULL)) | {"progress": 10**400}
+    with pytest.raises(CheckpointError, match=r"^state\.progress: damaged: "):
+        decode_state(json.dumps(stored))
+
+
+def test_a_sound_row_is_read_whole() -> None:
+    """With the answer to its submit and its timeline, or without: neither is part of the state."""
+    sound = row(PLAIN, timeline='[[0,"pending","hint"],[2000,"succeeded",null]]', submit=SENT)
+    assert state_of(sound) == state_of(row(PLAIN)) == PLAIN
+    assert decode_timeline(sound.timeline) == [(0, "pending", "hint"), (2000, "succeeded", None)]
 
 
 # Specs.

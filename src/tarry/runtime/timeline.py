@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
+from tarry.codec import decode_timeline
 from tarry.core.results import Tick
 from tarry.core.state import JobState
 from tarry.core.texts import as_json_text
@@ -15,16 +13,17 @@ LENGTH = 64
 
 def extended(ring: str | None, before: JobState, after: JobState) -> str:
     """The ring with one more poll: [milliseconds since creation, verdict, what set the wait after it]."""
-    marks: list[list[Any]] = json.loads(ring) if ring else []
     started = after.polled_at if after.polled_at is not None else after.created_at
     failed = after.streak.length > before.streak.length
     verdict = after.outcome or ("error" if failed else after.verdict or "pending")
     source = None if after.outcome else after.wait_source.value
-    marks.append([(started - after.created_at) // MILLISECOND, str(verdict), source])
-    return as_json_text(marks[-LENGTH:])
+    mark = ((started - after.created_at) // MILLISECOND, str(verdict), source)
+    return as_json_text([*decode_timeline(ring), mark][-LENGTH:])
 
 
 def ticks(ring: str | None, created_at: Instant) -> tuple[Tick, ...]:
-    """The ring as values, oldest first."""
-    marks = json.loads(ring) if ring else []
-    return tuple(Tick(moment(created_at + offset * MILLISECOND), verdict, source) for offset, verdict, source in marks)
+    """The ring as values, oldest first; `CheckpointError` when it is damaged, `OverflowError` past the year 9999."""
+    return tuple(
+        Tick(moment(created_at + offset * MILLISECOND), verdict, source)
+        for offset, verdict, source in decode_timeline(ring)
+    )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tarry.codec import decode_observation, decode_spec, state_of
@@ -14,63 +17,91 @@ from tarry.ports import JobRow
 from tarry.runtime.timeline import ticks
 from tarry.words import Instant, Outcome, micros, moment, span
 
+log = logging.getLogger("tarry")
+
 
 def snapshot(row: JobRow) -> Job:
     """The job as last committed; raises `CheckpointError` when the row is damaged."""
-    state = state_of(row)
-    return Job(
-        id=row.id,
-        key=row.key,
-        namespace=row.namespace,
-        phase=row.phase,
-        outcome=row.outcome,
-        reason=state.reason,
-        status=state.status,
-        progress=state.progress,
-        polls=row.polls,
-        reserved=row.reserved,
-        max_polls=row.max_polls,
-        failures=state.streak.length,
-        error=state.error,
-        created_at=moment(row.created_at),
-        next_poll_at=_moment(row.due),
-        deadline=_moment(row.deadline),
-        finished_at=_moment(row.finished_at),
-        owner=row.owner,
-        output=_loaded(row, row.output),
-        last=_last(row),
-        labels=row.labels,
-        timeline=ticks(row.timeline, row.created_at),
-    )
+    with _reading(row):
+        state = state_of(row)
+        return Job(
+            id=row.id,
+            key=row.key,
+            namespace=row.namespace,
+            phase=row.phase,
+            outcome=row.outcome,
+            reason=state.reason,
+            status=state.status,
+            progress=state.progress,
+            polls=row.polls,
+            reserved=row.reserved,
+            max_polls=row.max_polls,
+            failures=state.streak.length,
+            error=state.error,
+            created_at=moment(row.created_at),
+            next_poll_at=_moment(row.due),
+            deadline=_moment(row.deadline),
+            finished_at=_moment(row.finished_at),
+            owner=row.owner,
+            output=_loaded(row.output),
+            last=_last(row),
+            labels=row.labels,
+            timeline=ticks(row.timeline, row.created_at),
+        )
+
+
+def snapshots(rows: Iterable[JobRow]) -> list[Job]:
+    """The jobs whose rows can be read; each of the others is left out, with one line in the log."""
+    jobs = []
+    for row in rows:
+        try:
+            jobs.append(snapshot(row))
+        except CheckpointError as error:
+            log.error("left out: %s", error)  # noqa: TRY400  # the message is the whole of it
+    return jobs
 
 
 def result(row: JobRow) -> JobResult[Any]:
-    """The result of a job that is over."""
-    outcome, finished = _end(row)
-    return JobResult(
-        key=row.key,
-        outcome=outcome,
-        output=_loaded(row, row.output),
-        last=_last(row),
-        polls=row.polls,
-        started_at=moment(row.created_at),
-        finished_at=moment(finished),
-        elapsed=span(finished - row.created_at),
-        labels=row.labels,
-    )
+    """The result of a job that is over; raises `CheckpointError` when the row is damaged."""
+    with _reading(row):
+        outcome, finished = _end(row)
+        return JobResult(
+            key=row.key,
+            outcome=outcome,
+            output=_loaded(row.output),
+            last=_last(row),
+            polls=row.polls,
+            started_at=moment(row.created_at),
+            finished_at=moment(finished),
+            elapsed=span(finished - row.created_at),
+            labels=row.labels,
+        )
 
 
 def failure(row: JobRow) -> JobError:
-    """The error of a job that ended otherwise than well."""
-    outcome, _ = _end(row)
-    state, total = state_of(row), decode_spec(row.spec).limits.total_duration
-    message = explain(state, max_polls=row.max_polls, total_duration=None if total is None else micros(total))
-    return error_for(outcome)(message, key=row.key, outcome=outcome, job=snapshot(row), last=_last(row))
+    """The error of a job that ended otherwise than well; raises `CheckpointError` when the row is damaged."""
+    with _reading(row):
+        outcome, _ = _end(row)
+        state, total = state_of(row), decode_spec(row.spec).limits.total_duration
+        message = explain(state, max_polls=row.max_polls, total_duration=None if total is None else micros(total))
+        return error_for(outcome)(message, key=row.key, outcome=outcome, job=snapshot(row), last=_last(row))
+
+
+@contextmanager
+def _reading(row: JobRow) -> Iterator[None]:
+    """Whatever turns out to be damaged leaves the block as a `CheckpointError` that names the job."""
+    job = f"job {row.key!r}: "
+    try:
+        yield
+    except CheckpointError as error:
+        raise CheckpointError(job + str(error).removeprefix(job)) from error
+    except OverflowError as error:
+        raise CheckpointError(f"{job}a stored time is out of range") from error
 
 
 def _end(row: JobRow) -> tuple[Outcome, Instant]:
     if row.outcome is None or row.finished_at is None:
-        raise CheckpointError(f"job {row.key!r} is not over, or the row is damaged")
+        raise CheckpointError("it is not over, or the row is damaged")
     return row.outcome, row.finished_at
 
 
@@ -78,11 +109,11 @@ def _last(row: JobRow) -> Observation | None:
     return None if row.last is None else decode_observation(row.last)
 
 
-def _loaded(row: JobRow, text: str | None) -> Any:
+def _loaded(text: str | None) -> Any:
     try:
         return None if text is None else json.loads(text)
-    except ValueError as error:
-        raise CheckpointError(f"job {row.key!r}: the stored output is damaged") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError("the stored output is damaged") from error
 
 
 def _moment(value: Instant | None) -> Any:

@@ -126,9 +126,14 @@ def locks_beside(database: Path) -> Locks:
     return FileLocks(database.with_name(f"{database.name}-workers")) if HAS_FLOCK else NoLocks()
 
 
+def is_uuid(value: object) -> bool:
+    """Whether it can be the name of a file, whatever the file system."""
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+
+
 def check_uuid(uuid: str) -> None:
     """Refuse what cannot be a file name."""
-    if not _UUID.fullmatch(uuid):
+    if not is_uuid(uuid):
         raise StoreError(f"worker uuid {uuid!r}: use 1 to 64 letters, digits, - and _")
 
 

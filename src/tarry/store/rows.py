@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping
 
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import Event, Glance, JobRow, NewJob, StoredEvent
-from tarry.words import Json, Outcome, Phase
+from tarry.words import Json, Outcome, Phase, moment
 
 NAMESPACE_BYTES = 255
 KEY_BYTES = 1024
@@ -80,11 +80,15 @@ def event_rows(job: int, run: int, first: int, events: Sequence[Event]) -> list[
 
 
 def stored_event(key: str, columns: RowMapping) -> StoredEvent:
-    """The event in these columns."""
+    """The event in these columns; `CheckpointError` when they hold what no Tarry wrote."""
     try:
         data = json.loads(columns["data"])
-    except (ValueError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"job {key!r}: event {columns['seq']} is damaged; it was left as it is") from error
+        moment(columns["at"])
+        sound = isinstance(columns["kind"], str) and isinstance(columns["at"], int) and isinstance(data, dict)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise _damaged_event(key, columns) from error
+    if not sound:
+        raise _damaged_event(key, columns)
     return StoredEvent(key, columns["run"], columns["seq"], columns["kind"], columns["at"], data)
 
 
@@ -150,6 +154,10 @@ def _check(values: Mapping[str, Any], names: tuple[str, str], kind: type) -> Non
         value = values[name]
         if not isinstance(value, kind) and not (value is None and name in maybe):
             raise _damaged(values, f"{name} is {type(value).__name__}")
+
+
+def _damaged_event(key: str, columns: RowMapping) -> CheckpointError:
+    return CheckpointError(f"job {key!r}: event {columns['seq']} is damaged; it was left as it is")
 
 
 def _damaged(values: Mapping[str, Any], what: str) -> CheckpointError:

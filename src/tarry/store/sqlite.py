@@ -253,6 +253,7 @@ def _url(text: str | URL) -> URL:
 
 def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection], None]) -> Engine:
     def connected(connection: Any, _record: Any) -> None:
+        connection.text_factory = _text
         try:
             prepare(connection)
         except BaseException:
@@ -265,6 +266,14 @@ def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection]
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
     return engine
+
+
+def _text(stored: bytes) -> str | bytes:
+    """The text; as bytes where it is none, so that the one damaged row is refused and not the whole answer."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
 
 
 def _prepare_writer(mode: str, connection: sqlite3.Connection) -> None:

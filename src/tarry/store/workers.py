@@ -15,7 +15,9 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, case, delete, ex
 
 from tarry.errors import StoreError
 from tarry.ports import Event
+from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append
+from tarry.store.locks import is_uuid
 from tarry.store.sqlite import Database
 from tarry.store.statements import Statements, ids, p
 from tarry.store.tables import Tables
@@ -27,6 +29,7 @@ BATCH = 500
 """How many jobs are freed in one transaction."""
 
 _REMEMBERED = DAY
+_JOB, _WORKER = "job", "worker"
 
 
 class Workers:
@@ -36,6 +39,7 @@ class Workers:
         self._database = database
         self._sql = sql
         self._seen: tuple[int, int, Sequence[RowMapping], bool] | None = None
+        self._damaged: dict[tuple[str, int], RowMapping] = {}
         worker, job = tables.worker, tables.job
         alive = and_(worker.c.dead == 0, worker.c.released == 0)
         me = worker.c.id == p(worker.c.id)
@@ -56,10 +60,11 @@ class Workers:
         live = worker.alias("live")
         owned = exists().where(live.c.id == job.c.owner, live.c.dead == 0, live.c.released == 0)
         ownerless = and_(job.c.owner.is_not(None), ~owned)
-        self._orphan = select(job.c.id).where(ownerless).limit(1)
         held = (
             select(job.c.id, job.c.owner, job.c.fence, job.c.step, job.c.polls, job.c.reserved)
-            .add_columns(job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor, until)
+            .add_columns(
+                job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor, job.c.strikes, job.c.event_seq, until
+            )
             .select_from(job.outerjoin(worker, worker.c.id == job.c.owner))
             .where(job.c.id > bindparam("p_after"))
             .order_by(job.c.id)
@@ -124,12 +129,15 @@ class Workers:
         return freed
 
     def _known_others(self, worker: int) -> tuple[Sequence[RowMapping], bool]:
-        """The other workers, and whether a job has an owner that is none; read anew when the database changed."""
+        """The other workers, and whether there are jobs to free of owners that are none; read anew after a change."""
         version = self._database.version()
         if self._seen is None or self._seen[:2] != (version, worker):
             with self._database.read() as connection:
-                others = connection.execute(self._others, {"p_id": worker}).mappings().all()
-                orphans = connection.execute(self._orphan).first() is not None
+                found = connection.execute(self._others, {"p_id": worker}).mappings().all()
+                ownerless = connection.execute(self._orphans, {"p_after": 0}).mappings().all()
+            others = [other for other in found if self._is_sound(other)]
+            # A job that could not be freed is not tried again, round by round, while it stays as it is.
+            orphans = len(ownerless) == BATCH or not all(self._is_known(_JOB, row) for row in ownerless)
             self._seen = (version, worker, others, orphans)
         return self._seen[2:]
 
@@ -156,19 +164,39 @@ class Workers:
             after = found[-1]["id"]
 
     def _free_one(self, connection: Connection, row: RowMapping, now: Instant) -> bool:
-        try:
-            values = _freed(row, now)
-        except TypeError:
-            log.error("job id %s is damaged; it was left as it is", row["id"])  # noqa: TRY400 - the row says it all
+        """Free it if it is still as it was read; one that cannot be freed must not disturb the others."""
+        if self._is_known(_JOB, row):
             return False
-        freed = connection.execute(self._free, values).rowcount == 1
-        if freed:
-            append(connection, self._sql, row["id"], _told(row, now))
-        return freed
+        try:
+            with translated(), connection.begin_nested():
+                freed = connection.execute(self._free, _freed(row, now)).rowcount == 1
+                if freed:
+                    append(connection, self._sql, row["id"], _told(row, now))
+                return freed
+        except Unstorable as error:
+            self._leave(_JOB, row, str(error))
+            return False
+
+    def _is_sound(self, worker: RowMapping) -> bool:
+        """Whether the row can be a worker's; one that cannot must not keep the others from being looked at."""
+        sound = is_uuid(worker["uuid"]) and isinstance(worker["lease_until"], int)
+        if not sound and not self._is_known(_WORKER, worker):
+            self._leave(_WORKER, worker, "its uuid or lease is none")
+        return sound
+
+    def _is_known(self, kind: str, row: RowMapping) -> bool:
+        """Whether this very row is known to be damaged; one that somebody mended is another."""
+        return self._damaged.get((kind, row["id"])) == row
+
+    def _leave(self, kind: str, row: RowMapping, why: str) -> None:
+        log.error("%s id %s is damaged; it was left as it is: %s", kind, row["id"], why)
+        self._damaged[kind, row["id"]] = row
 
 
 def _freed(row: RowMapping, now: Instant) -> dict[str, Any]:
     """The columns of a job after its worker is gone, with what they rely on."""
+    if not all(value is None or isinstance(value, int) for value in row.values()):
+        raise TypeError("a column holds no number")
     polls, polled_at, due = row["polls"], row["polled_at"], row["due"]
     if row["reserved"]:
         polls = _counted(row)
