@@ -567,3 +567,15 @@ def test_one_call_does_it_all() -> None:
         return await await_job("orders", polled(), store=world.store, transport=world.job, clock=world.clock)
 
     assert world.run(main).outcome is Outcome.SUCCEEDED
+
+
+def test_only_what_is_to_be_kept_is_stored() -> None:
+    """`keep` selects what of the body stays with the job; the output is selected from all of it."""
+    world = World([{**SUCCEEDED, "log": "x" * 1000}])
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_job("orders", polled(keep="{state: state}"))
+
+    ended = world.run(main)
+    assert (ended.last.body, ended.output) == ({"state": "SUCCEEDED"}, {"rows": 4211})

@@ -81,3 +81,11 @@ def test_hosts_come_with_a_port_or_without() -> None:
     """Names and addresses alike."""
     hosts = ("files.example.com", "files.example.com:8443", "127.0.0.1", "[::1]:80", "::1")
     assert JobSpec(poll=print, until=UNTIL, allowed_hosts=hosts).allowed_hosts == hosts
+
+
+def test_what_is_kept_is_an_expression_over_the_body() -> None:
+    """It is checked when the spec is written, like every stored expression."""
+    poll = Request("GET", "https://api.example.com/jobs/1")
+    assert JobSpec(poll=poll, until=UNTIL, keep="{state: state}").keep == "{state: state}"
+    with pytest.raises(SpecError, match=r"JobSpec\.keep"):
+        JobSpec(poll=poll, until=UNTIL, keep="state ||")
