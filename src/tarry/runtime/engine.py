@@ -142,8 +142,8 @@ class Engine:
 
         Raises `CheckpointError` for a damaged row, before anything touches it.
         """
-        now = self._clock.now()
-        _, decision = resume(job.spec or decode_spec(row.spec), state_of(row), now)
+        now, stored = self._clock.now(), decode_spec(row.spec)
+        _, decision = resume(job.spec or stored, state_of(row), now)
         return decision.due if isinstance(decision, Wait) else now
 
     async def _held(self, job: Followed, row: JobRow, wanted_at: Instant) -> Hold | None:
