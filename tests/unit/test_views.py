@@ -73,7 +73,7 @@ def test_a_damaged_row_gives_a_typed_error_that_names_its_job(changes: dict[str,
         (failure, {"outcome": None}),
         (failure, {"timeline": "{"}),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_damaged_end_gives_a_typed_error_that_names_its_job(
     view: Callable[[JobRow], object], changes: dict[str, Any]
