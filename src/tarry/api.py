@@ -275,7 +275,9 @@ class Poller:
             if created:
                 self._bulletin.tell(await self._units.ask(self._store.events, self._namespace, key, (0, 0), 1))
         if spec is not None and fingerprint(spec) != row.fingerprint:
-            fields = ", ".join(differences(decode_spec(row.spec), spec)) or "its submit or input"
+            identity = {"input", "args", "poll" if spec.submit is None else "submit"}
+            differs = differences(decode_spec(row.spec), spec)
+            fields = ", ".join(name for name in differs if name.split(".")[0] in identity) or "its submit or input"
             raise KeyConflict(f"key {key!r} belongs to another job; what differs: {fields}. Use another key")
         return row
 

@@ -154,7 +154,7 @@ class Engine:
             return None
         if worker is None or row.owner is not None or wanted_at > now + CLAIM_AHEAD:
             return None
-        if not runs_here(job.spec or decode_spec(row.spec)):
+        if not job.runs_here(job.spec or decode_spec(row.spec)):
             return None
         claimed = await self._units.run(self._store.claim, worker, self._token(), now, [job.id])
         if not claimed:
@@ -208,17 +208,6 @@ class Engine:
             glances = {seen.id: seen for seen in await self._units.run(self._store.glance, chunk)}
             for job in (self._jobs[number] for number in chunk if number in self._jobs):
                 job.glanced(glances.get(job.id))
-
-
-def runs_here(spec: JobSpec) -> bool:
-    """Whether this process knows the callables of the spec; if not, the job is left to others."""
-    try:
-        for function in spec.functions:
-            function.load()
-    except LookupError as unknown:
-        log.warning("a job is left to others: %s", unknown)
-        return False
-    return True
 
 
 async def _ended(loops: Sequence[asyncio.Future[Any]]) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
 from tarry.words import SECOND, Instant, Micros
+
+log = logging.getLogger("tarry.runtime")
 
 _SLICE = SECOND
 """The longest sleep before the clock is read again: a suspend is noticed within it."""
@@ -28,6 +31,7 @@ class Followed:
         self.held_by: int | None = None
         self._step = row.step
         self._wanted_at: Instant | None = None
+        self._is_foreign = False
         self.looked = asyncio.Event()
         self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
         self._clock = clock
@@ -64,6 +68,18 @@ class Followed:
         known = self._wanted_at if step == self._step else None
         self._step, self._wanted_at = step, at if known is None else min(known, at)
         return self._wanted_at
+
+    def runs_here(self, spec: JobSpec) -> bool:
+        """Whether this process knows the callables of the spec; if not, the job is left to others, and once said so."""
+        try:
+            for function in spec.functions:
+                function.load()
+        except LookupError as unknown:
+            level = logging.DEBUG if self._is_foreign else logging.WARNING
+            log.log(level, "job %r is left to others: %s", self.key, unknown)
+            self._is_foreign = True
+            return False
+        return True
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""
