@@ -15,7 +15,7 @@ from tarry.cli.history import Cursor, cursor_after, whole_history
 from tarry.cli.interrupts import interruptible
 from tarry.cli.reporters import LiveReport, Reporter, reporter
 from tarry.cli.text import as_json, plain, readable
-from tarry.cli.world import World, complain, say
+from tarry.cli.world import World, complain, program, say
 from tarry.core.durations import parse
 from tarry.core.results import Job, JobResult
 from tarry.core.spec import JobSpec
@@ -150,7 +150,7 @@ class _Waiting:
 
         Not for callables: nothing that comes from a database is imported.
         """
-        command = ["tarry", "await", "--key", self._key, "--db", database.shown(self._how.db)]
+        command = [program(), "await", "--key", self._key, "--db", database.shown(self._how.db)]
         if self.spec is not None and self.spec.functions:
             command += ["--spec", str(self._spec_file), "--allow-callables"]
         return shlex.join(command)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tarry.cli.exits import EXPECTED, Exit, OutputError, code_of
@@ -33,6 +35,15 @@ class World:
         from tarry.api import Poller
 
         return Poller(store, secrets=self.environ, clock=self.clock, transport=self.transport)
+
+
+def program() -> str:
+    """What a person types to start this program again: its name where the shell finds it, else its path."""
+    started = Path(sys.argv[0])
+    if started.stem != "tarry" or not started.exists():  # `python -m`, or a caller inside Python
+        return "tarry"
+    found = shutil.which("tarry")
+    return "tarry" if found is not None and Path(found).samefile(started) else sys.argv[0]
 
 
 def say(text: str = "") -> None:

@@ -11,7 +11,7 @@ from tarry.cli.demo.claims import Claim, claims
 from tarry.cli.demo.story import Seen, Story
 from tarry.cli.exits import Exit
 from tarry.cli.text import count, duration
-from tarry.cli.world import complain, is_terminal, say
+from tarry.cli.world import complain, is_terminal, program, say
 from tarry.words import SECOND, Instant, instant, moment
 
 _NEAR = SECOND // 2
@@ -38,8 +38,8 @@ def tell(story: Story) -> int:
         say(f"  {'ok' if claim.holds else 'NO':<4}{claim.text}")
     say()
     say(f"The database is {story.database}; look at the job with")
-    say("  " + shlex.join(["tarry", "show", story.job.key, "--db", str(story.database)]))
-    say("and at the program that ran twice with  tarry demo --code")
+    say("  " + shlex.join([program(), "show", story.job.key, "--db", str(story.database)]))
+    say("and at the program that ran twice with  " + shlex.join([program(), "demo", "--code"]))
     return _verdict(checked)
 
 
