@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from tarry.cli import text
+from tarry.cli import text, world
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,19 @@ def test_nouns_agree_with_their_number() -> None:
 def test_an_error_is_readable(given: str, shown: str | None) -> None:
     """The kind goes where the words say it; a kind that adds something stays, and so do the words of others."""
     assert text.readable(given) == (given.replace("http_status: ", "") if shown is None else shown)
+
+
+def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that is shown can be pasted; the plain name stays where it leads to the same program."""
+    script = tmp_path / "tarry"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    monkeypatch.setenv("PATH", "")
+    assert world.program() == str(script)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert world.program() == "tarry"
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "__main__.py")])
+    assert world.program() == "tarry"
