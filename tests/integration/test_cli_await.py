@@ -156,7 +156,7 @@ def test_each_change_is_one_line(tmp_path: Path) -> None:
     lines = ended.stdout.splitlines()
     first = lines.index("00:00:00Z  poll 1    status QUEUED; next poll in 10s")
     assert (
-        ", ".join(line.removeprefix("00:00:00Z").strip() for line in lines[:first]) == "created, submit sent, submitted"
+        ", ".join(line.removeprefix("00:00:00Z").strip() for line in lines[:first]) == "created, submitting, submitted"
     )
     assert lines[first + 1 :] == [
         "00:00:20Z  poll 3    status QUEUED -> RUNNING, progress 40 %; next poll in 10s",

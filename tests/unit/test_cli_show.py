@@ -73,7 +73,7 @@ def event(kind: str, seconds: float = 4, **data: Json) -> StoredEvent:
     ("stored", "text"),
     [
         (event("created"), "created"),
-        (event("submit_sent"), "submit sent"),
+        (event("submit_sent"), "submitting"),
         (event("submitted"), "submitted"),
         (event("submit_failed", error="refused"), "submit failed: refused"),
         (event("status", to="QUEUED", **{"from": None}), "status QUEUED"),

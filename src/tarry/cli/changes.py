@@ -105,7 +105,7 @@ def _error(data: Mapping[str, Json]) -> str:
 
 _WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
     "created": lambda _: "created",
-    "submit_sent": lambda _: "submit sent",
+    "submit_sent": lambda _: "submitting",
     "submitted": lambda _: "submitted",
     "submit_failed": lambda data: f"submit failed: {_error(data)}",
     "status": _status,
