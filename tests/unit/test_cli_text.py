@@ -126,3 +126,11 @@ def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
     assert world.program() == "tarry"
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "__main__.py")])
     assert world.program() == "tarry"
+
+
+def test_a_missing_secret_is_told_without_python() -> None:
+    """The shell's way to give a secret is a variable, and both texts of the library end so."""
+    missing = "secret: the secret NOPE is not there; give it to the Poller as secrets={'NOPE': …}"
+    assert text.readable(missing).endswith("the secret NOPE is not there; set the environment variable NOPE")
+    told = text.readable("write {secret.NAME} and give the secret to the Poller as secrets={'NAME': …}")
+    assert told == "write {secret.NAME} and set the environment variable NAME"

@@ -106,6 +106,8 @@ def key_of(flags: Flags) -> str:
     """The key: as given, or the status URL where that alone names the job."""
     if flags.key is not None:
         return flags.key
+    if not flags.describes_a_job:
+        raise UsageError("give a URL, or --key to go on with a stored job")
     if flags.url is None or flags.submit.url is not None or "{" in flags.url:
         raise UsageError("--key is missing: the name under which this job is found again after a crash")
     if "?" in flags.url or "@" in flags.url:

@@ -26,7 +26,10 @@ MaxPolls = Annotated[int | None, _value("N", "At most N status calls, restarts i
 Timeout = Annotated[
     str | None, _value("DURATION", "The job's time from its creation, downtime included; 24h if not given.")
 ]
-Key = Annotated[str | None, _value("KEY", "The name by which a later run finds the job; the URL if not given.")]
+Key = Annotated[
+    str | None,
+    _value("KEY", "The name by which a later run finds the job; the URL if not given; needed with --submit-url."),
+]
 Spec = Annotated[str | None, _value("FILE", "A JobSpec as JSON instead of flags; - is stdin.")]
 AllowCallables = Annotated[
     bool, typer.Option("--allow-callables", help="Call the functions that --spec names: trust FILE like a script.")

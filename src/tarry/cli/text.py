@@ -17,11 +17,13 @@ _TOLD_BY_ITS_WORDS = "|".join(
     kind for kind in ErrorKind if kind not in {ErrorKind.CALLABLE, ErrorKind.CONDITION, ErrorKind.REDIRECT}
 )
 _KIND = re.compile(rf"(^|(?:submit|failed|last error): )(?:{_TOLD_BY_ITS_WORDS}): (?=\S)")
+# What a program passes to the Poller, a person at a shell puts into the environment.
+_SECRET = re.compile(r"give (?:it|the secret) to the Poller as secrets=\{'([^']+)': …\}")
 
 
 def readable(error: str) -> str:
     """An error for a person: `HTTP 503`, not `http_status: HTTP 503`; also where it is quoted in a reason."""
-    return _KIND.sub(r"\1", error)
+    return _SECRET.sub(r"set the environment variable \1", _KIND.sub(r"\1", error))
 
 
 def plain(text: object, width: int | None = None) -> str:
