@@ -148,6 +148,12 @@ def test_a_long_timeline_says_which_polls_it_remembers() -> None:
     assert [poll.number for poll in timeline.polls(longer)] == list(range(27, 91))
 
 
+def test_a_poll_without_a_mark_is_explained() -> None:
+    """A worker died with its permit: the poll counts, and the timeline says why it is not there."""
+    lines = show.detail(replace(DONE, polls=4), [], after(10))
+    assert "timeline (3 of 4 polls) (1 permitted to a worker that died: sent or not, it counts)" in lines
+
+
 def test_a_job_that_is_over_is_told_in_full() -> None:
     """State, limits, timeline, events, output: everything that the database knows, escaped."""
     events = [event("created", 0), event("finished", 6.3, outcome="succeeded")]
@@ -216,23 +222,23 @@ def test_a_plain_table_has_aligned_columns() -> None:
 @pytest.mark.parametrize(
     ("job", "text"),
     [
-        (RUNNING, "orders-2026-q2  RUNNING  ━━━━━━━━━━━━━━━━ 50 %  poll 2/60  next poll in 2s (server's hint)  4s, 59m 56s left"),
-        (replace(RUNNING, progress="step 2", timeline=()), "orders-2026-q2  RUNNING  step 2  poll 2/60  next poll in 2s  4s, 59m 56s left"),
+        (RUNNING, "orders-2026-q2  RUNNING  ━━━━━━━━━━━━━━━━ 50 %  poll 2/60  next poll in 2s (server's hint)  4s so far, 59m 56s left"),
+        (replace(RUNNING, progress="step 2", timeline=()), "orders-2026-q2  RUNNING  step 2  poll 2/60  next poll in 2s  4s so far, 59m 56s left"),
         (
             replace(RUNNING, progress=None, next_poll_at=after(4), deadline=None, max_polls=None),
-            "orders-2026-q2  RUNNING  poll 2  polling now  4s",
+            "orders-2026-q2  RUNNING  poll 2  polling now  4s so far",
         ),
         (
             replace(RUNNING, progress=None, failures=3, error="503\x1b[2J", deadline=None, timeline=()),
-            "orders-2026-q2  no answer (3 in a row): 503\\x1b[2J  poll 2/60  next poll in 2s  4s",
+            "orders-2026-q2  no answer (3 in a row): 503\\x1b[2J  poll 2/60  next poll in 2s  4s so far",
         ),
         (
             replace(RUNNING, progress=None, phase=Phase.BLOCKED, status="PAUSED", deadline=None, timeline=()),
-            "orders-2026-q2  PAUSED (waits for a person)  poll 2/60  next poll in 2s  4s",
+            "orders-2026-q2  PAUSED (waits for a person)  poll 2/60  next poll in 2s  4s so far",
         ),
         (
             replace(RUNNING, progress=None, status=None, deadline=None, timeline=()),
-            "orders-2026-q2  waiting  poll 2/60  next poll in 2s  4s",
+            "orders-2026-q2  waiting  poll 2/60  next poll in 2s  4s so far",
         ),
     ],
 )  # fmt: skip

@@ -31,7 +31,7 @@ def frame(job: Job, now: datetime, turn: int = 0) -> Text:
     text.append("  " + _status(job), style="yellow" if job.failures else "cyan")
     _append_progress(text, job)
     text.append(f"  {_polls(job)}  {_next(job, now)}", style="dim")
-    text.append(f"  {duration(now - job.created_at)}{_left(job, now)}", style="dim")
+    text.append(f"  {duration(now - job.created_at)} so far{_left(job, now)}", style="dim")
     return text
 
 

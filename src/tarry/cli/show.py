@@ -28,6 +28,7 @@ from tarry.cli.world import World, say
 from tarry.core.observation import Observation
 from tarry.core.results import Job
 from tarry.ports import StoredEvent
+from tarry.runtime.timeline import LENGTH
 from tarry.words import Outcome, moment
 
 _COLUMNS = ("key", "state", "last status", "polls", "age", "next poll", "deadline")
@@ -114,7 +115,11 @@ def detail(job: Job, events: Sequence[StoredEvent], now: datetime) -> list[str]:
     lines = [f"{plain(job.key)}  {_headline(job)}"]
     lines += [f"  {name:<10} {text}" for name, text in _facts(job, now) if text]
     if job.timeline:
-        lines += ["", f"timeline ({_remembered(job)})", *(f"  {line}" for line in timeline.lines(job))]
+        lines += [
+            "",
+            f"timeline ({_remembered(job)}){_written_off(job)}",
+            *(f"  {line}" for line in timeline.lines(job)),
+        ]
     if events:
         told = events[-MOST_EVENTS:]
         some = "" if len(told) == len(events) else f" (the last {len(told)} of {len(events)})"
@@ -168,6 +173,14 @@ def _limit(job: Job) -> str:
 def _remembered(job: Job) -> str:
     marks = len(job.timeline)
     return "every poll" if marks == job.polls else f"{marks} of {count(job.polls, 'poll')}"
+
+
+def _written_off(job: Job) -> str:
+    """Why polls are counted that left no mark, where the timeline has room for all of them."""
+    lost = job.polls - len(job.timeline)
+    if lost <= 0 or job.polls > LENGTH:
+        return ""
+    return f" ({lost} permitted to a worker that died: sent or not, it counts)"
 
 
 def event_lines(events: Sequence[StoredEvent]) -> list[str]:
