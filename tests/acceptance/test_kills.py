@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def row(database: Path) -> Row | None:
     """The job's row, read from outside; None before it exists."""
     if not database.exists():
         return None
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10) as connection:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
         try:
             found = connection.execute("SELECT polls, reserved, deadline, outcome FROM tarry_job").fetchone()
         except sqlite3.OperationalError:
@@ -84,7 +85,7 @@ def begin(
 
 def workers(database: Path) -> int:
     """How many workers have registered."""
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10) as connection:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
         return int(connection.execute("SELECT count(*) FROM tarry_worker").fetchone()[0])
 
 
