@@ -19,6 +19,8 @@ import pytest
 
 from tarry.testing import StubService
 
+pytestmark = pytest.mark.slow
+
 WAITER = Path(__file__).with_name("waiter.py")
 MAX_POLLS = 100
 RUNS = 40

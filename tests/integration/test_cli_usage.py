@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -274,7 +275,7 @@ def test_a_database_that_cannot_be_used_is_trouble(db: str, said: str, folder: P
 
 def test_a_database_of_something_else_is_left_as_it_is(folder: Path) -> None:
     """Looking at a job that is not there: exit 2, the key in the message."""
-    with sqlite3.connect(folder / "other.db") as connection:
+    with closing(sqlite3.connect(folder / "other.db")) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     connection.close()
     ended = run("show", "k", "--db", "other.db")
