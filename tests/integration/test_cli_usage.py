@@ -277,7 +277,6 @@ def test_a_database_of_something_else_is_left_as_it_is(folder: Path) -> None:
     """Looking at a job that is not there: exit 2, the key in the message."""
     with closing(sqlite3.connect(folder / "other.db")) as connection:
         connection.execute("CREATE TABLE theirs (x)")
-    connection.close()
     ended = run("show", "k", "--db", "other.db")
     assert ended.exit_code == 2
     assert "'k'" in ended.stderr
