@@ -104,15 +104,13 @@ class SqliteFile:
         with translated():
             create_private(self.path)
             mode = journal_mode(self._library, network=self._network())
-            opened = _Opened(
-                os.getpid(),
-                Identity.of(self.path),
-                self._engine(1, "BEGIN IMMEDIATE", partial(_prepare_writer, mode)),
-                self._engine(_READERS, "BEGIN", _prepare_reader),
-                sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None),
-            )
-            opened.writer.connect().close()
-        self._opened = opened
+            identity = Identity.of(self.path)
+            writer = self._engine(1, "BEGIN IMMEDIATE", partial(_prepare_writer, mode))
+            reader = self._engine(_READERS, "BEGIN", _prepare_reader)
+            writer.connect().close()
+            # Last: a database that is refused leaves no connection behind.
+            watcher = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+        self._opened = _Opened(os.getpid(), identity, writer, reader, watcher)
 
     def close(self) -> None:
         """Give back connections and locks. In a forked child nothing is touched: they are its parent's."""
