@@ -1,0 +1,112 @@
+"""Polls: what becomes of a job by the answer to a status call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tarry.core import cadence
+from tarry.core.document import document
+from tarry.core.ending import Next, end
+from tarry.core.judging import Finding, Sort, read_poll
+from tarry.core.moves import Move, move
+from tarry.core.noting import noted, words_of
+from tarry.core.observation import Observation
+from tarry.core.resuming import is_overdue, scheduled
+from tarry.core.spec import JobSpec
+from tarry.core.state import Confirming, JobState, Streak
+from tarry.words import Instant, Json, Outcome, Verdict, micros
+
+_OUTCOMES = {
+    Verdict.SUCCEEDED: Outcome.SUCCEEDED,
+    Verdict.PARTIAL: Outcome.PARTIAL,
+    Verdict.SKIPPED: Outcome.SKIPPED,
+    Verdict.FAILED: Outcome.FAILED,
+    Verdict.CANCELLED: Outcome.CANCELLED,
+    Verdict.EXPIRED: Outcome.EXPIRED,
+}
+
+
+def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, submit: dict[str, Json] | None) -> Next:
+    """Judge the answer; the poll is counted in `state`."""
+    shown = document(spec, state, seen, submit)
+    finding = read_poll(spec, seen, shown)
+    state = noted(spec, state, finding.judgement, shown)
+    match finding.sort:
+        case Sort.JUDGED:
+            return _judged(spec, state, seen, now, shown)
+        case Sort.UNCHANGED:
+            unchanged = replace(state, phase=move(state.phase, Move.POLL_UNCHANGED), streak=Streak())
+            return _go_on(spec, unchanged, seen, now)
+        case Sort.MISSING if _is_too_early_to_be_found(spec, state, now):
+            waiting = replace(
+                state, phase=move(state.phase, Move.POLL_PENDING), streak=Streak(), verdict=Verdict.PENDING
+            )
+            return _go_on(spec, waiting, seen, now)
+        case Sort.INVALID:
+            return end(state, Outcome.INVALID, now, finding.error)
+        case Sort.GONE:
+            return end(replace(state, error=finding.error), Outcome.LOST, now, finding.error)
+        case _:
+            return _failed(spec, state, finding, seen, now)
+
+
+def _judged(spec: JobSpec, state: JobState, seen: Observation, now: Instant, shown: dict[str, Json]) -> Next:
+    """A good poll: terminal, or it goes on. Success comes before every limit."""
+    state = replace(state, streak=Streak(), found=state.found or seen.status not in {404, 410})
+    outcome = None if state.verdict is None else _OUTCOMES.get(state.verdict)
+    if outcome is not None:
+        before = state.confirming
+        times = before.times + 1 if before is not None and before.outcome is outcome else 1
+        state = replace(state, confirming=Confirming(outcome, times))
+        if times >= spec.confirm:
+            return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
+        return _go_on(spec, replace(state, phase=move(state.phase, Move.POLL_PENDING)), seen, now)
+    made = Move.POLL_BLOCKED if state.verdict is Verdict.BLOCKED else Move.POLL_PENDING
+    return _go_on(spec, replace(state, phase=move(state.phase, made), confirming=None), seen, now)
+
+
+def _failed(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, now: Instant) -> Next:
+    """A failed poll: it ends the job when a budget is spent, else it goes on."""
+    streak = _longer(state.streak, finding, now)
+    state = replace(
+        state,
+        phase=move(state.phase, Move.POLL_FAILED),
+        failed_polls=state.failed_polls + 1,
+        streak=streak,
+        error=finding.error,
+    )
+    errors = spec.errors
+    if streak.denied >= errors.max_denied:
+        return end(state, Outcome.UNREACHABLE, now, f"access denied {streak.denied} times in a row: {finding.error}")
+    if streak.missing >= errors.max_not_found:
+        return end(state, Outcome.LOST, now, f"not found {streak.missing} times in a row: {finding.error}")
+    outage = 0 if streak.since is None else now - streak.since
+    if streak.spent >= errors.max_consecutive and outage >= micros(errors.min_outage):
+        return end(state, Outcome.UNREACHABLE, now, f"{streak.spent} polls in a row failed: {finding.error}")
+    return _go_on(spec, state, seen, now)
+
+
+def _longer(streak: Streak, finding: Finding, now: Instant) -> Streak:
+    since = now if streak.since is None and finding.spends else streak.since
+    return Streak(
+        length=streak.length + 1,
+        spent=streak.spent + finding.spends,
+        since=since,
+        denied=streak.denied + 1 if finding.sort is Sort.DENIED else 0,
+        missing=streak.missing + 1 if finding.sort is Sort.MISSING else 0,
+    )
+
+
+def _is_too_early_to_be_found(spec: JobSpec, state: JobState, now: Instant) -> bool:
+    began = state.created_at if state.submitted_at is None else state.submitted_at
+    return not state.found and now - began <= micros(spec.errors.not_found_grace)
+
+
+def _go_on(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Next:
+    """The job is not over by what the poll saw: by its limits, or not yet."""
+    limits = spec.limits
+    if limits.max_polls is not None and state.polls >= limits.max_polls:
+        return end(state, Outcome.EXHAUSTED, now)
+    if state.closing or is_overdue(state, now):
+        return end(state, Outcome.TIMED_OUT, now)
+    return scheduled(spec, state, cadence.next_poll(spec, state, seen, now), now)

@@ -1,0 +1,107 @@
+"""What comes next for a state: a call, a wait, or the end that a limit sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tarry.core import cadence
+from tarry.core.cadence import NoRoom, Schedule
+from tarry.core.decision import Call, Stop, Wait
+from tarry.core.ending import Next, end
+from tarry.core.judging import is_repeatable
+from tarry.core.moves import Move, move
+from tarry.core.request import Request
+from tarry.core.spec import JobSpec
+from tarry.core.state import JobState
+from tarry.words import CallKind, Instant, Micros, Outcome, Phase, WaitSource, micros
+
+
+def resume(spec: JobSpec, state: JobState, now: Instant) -> Next:
+    """What comes next for a stored state.
+
+    A submit whose answer was lost is sent again only where that is safe. A job
+    past its deadline gets one closing poll, unless it had one.
+    """
+    match state.phase:
+        case Phase.DONE:
+            return state, Stop(state.outcome or Outcome.INVALID)
+        case Phase.SENDING if not is_repeatable(spec):
+            return end(state, Outcome.SUBMIT_UNKNOWN, now, "the answer to the submit was lost")
+        case Phase.SENDING:
+            return _resume_submit(spec, replace(state, phase=move(state.phase, Move.SUBMIT_PUT_OFF)), now)
+        case Phase.SUBMITTING:
+            return _resume_submit(spec, state, now)
+        case _:
+            return _resume_poll(spec, state, now)
+
+
+def scheduled(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) -> Next:
+    """The state with its next call planned, and what comes of that."""
+    if isinstance(schedule, NoRoom):
+        return end(state, Outcome.TIMED_OUT, now, schedule.reason)
+    state = replace(
+        state,
+        due=schedule.due,
+        wait_source=schedule.source,
+        wait=schedule.due - now,
+        closing=schedule.closing,
+        hold_until=schedule.hold_until,
+    )
+    return resume(spec, state, now)
+
+
+def _resume_submit(spec: JobSpec, state: JobState, now: Instant) -> Next:
+    if is_overdue(state, now):
+        return end(state, Outcome.TIMED_OUT, now)
+    return _call_or_wait(spec, state, CallKind.SUBMIT, state.due or now, now)
+
+
+def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
+    spent = spec.limits.max_polls is not None and state.polls >= spec.limits.max_polls
+    if state.polled_at is not None and state.polled_at > now:
+        # The clock was set back: the last poll, which seems to be yet to come, was made by now at the latest.
+        state = replace(state, polled_at=now)
+    open_from = cadence.earliest(spec, state.polled_at, now)
+    if is_overdue(state, now):
+        if spent or _had_its_closing_poll(state, now):
+            return end(state, Outcome.TIMED_OUT, now)
+        return _call_or_wait(spec, state, CallKind.POLL, open_from, now)
+    if spent:
+        return end(state, Outcome.EXHAUSTED, now)
+    return _call_or_wait(spec, state, CallKind.POLL, max(_due(spec, state, now), open_from), now)
+
+
+def _had_its_closing_poll(state: JobState, now: Instant) -> bool:
+    """Whether a job past its deadline was polled since, or is forbidden to be."""
+    if state.polled_at is None or state.deadline is None:
+        return False
+    return state.polled_at >= state.deadline or (state.hold_until is not None and state.hold_until > now)
+
+
+def _due(spec: JobSpec, state: JobState, now: Instant) -> Instant:
+    """When the stored wait ends. A clock that was set back does not lengthen it."""
+    due = now if state.due is None else state.due
+    return due if state.wait is None else min(due, now + max(state.wait, micros(spec.limits.min_interval)))
+
+
+def _call_or_wait(spec: JobSpec, state: JobState, kind: CallKind, due: Instant, now: Instant) -> Next:
+    if due <= now:
+        return state, Call(kind, _timeout(spec, state, kind, now))
+    source = state.wait_source if due == state.due else WaitSource.FLOOR
+    return replace(state, due=due, wait_source=source), Wait(due, source)
+
+
+def _timeout(spec: JobSpec, state: JobState, kind: CallKind, now: Instant) -> Micros:
+    """How long the call may take. The closing poll of an overdue job has its whole time."""
+    request = spec.submit if kind is CallKind.SUBMIT else spec.poll
+    bounds = [micros(spec.limits.poll_timeout)]
+    if isinstance(request, Request) and request.total_timeout is not None:
+        bounds.append(micros(request.total_timeout))
+    if state.deadline is not None and now < state.deadline:
+        bounds.append(state.deadline - now)
+    return min(bounds)
+
+
+def is_overdue(state: JobState, now: Instant) -> bool:
+    """Whether the deadline is reached."""
+    return state.deadline is not None and now >= state.deadline
