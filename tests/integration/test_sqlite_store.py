@@ -87,6 +87,19 @@ def test_a_mode_that_cannot_be_left_is_a_passing_fault(database: Path) -> None:
     store.close()
 
 
+def test_a_database_that_is_refused_is_not_kept_open(bench: Bench, database: Path) -> None:
+    """Neither connections nor locks stay behind where `open` raised; a store that was open stays so."""
+    bench.execute("UPDATE tarry_meta SET value = '99'")
+    with pytest.raises(StoreError, match="version 99"):
+        bench.store.open(START)
+    assert bench.store.version() > 0
+    refused = SqlStore(f"sqlite:///{database}")
+    with pytest.raises(StoreError, match="version 99"):
+        refused.open(START)
+    with pytest.raises(StoreError, match="not open"):
+        refused.version()
+
+
 def test_readers_cannot_write(any_journal: Bench) -> None:
     """A read connection refuses a write, whatever code does with it."""
     with pytest.raises(StoreError, match=r"cannot be written.*SQLITE_READONLY"):  # noqa: SIM117 - the fault is inside

@@ -49,9 +49,14 @@ class SqlStore:
 
     def open(self, now: Instant) -> None:  # noqa: ARG002 - for databases with a clock of their own to compare with
         """Create or migrate the tables; `StoreError` for a newer schema, or what is no database."""
-        self._database.open()
-        with self._database.write() as connection:
-            migrate(connection, self.tables)
+        opened = self._database.open()
+        try:
+            with self._database.write() as connection:
+                migrate(connection, self.tables)
+        except BaseException:
+            if opened:
+                self._database.close()
+            raise
 
     def close(self) -> None:
         """Give back connections and the locks of workers that were not retired."""

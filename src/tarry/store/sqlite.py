@@ -47,8 +47,8 @@ class Database(Protocol):
     blocking: bool
     locks: Locks
 
-    def open(self) -> None:
-        """Connect; again is fine."""
+    def open(self) -> bool:
+        """Connect; False when it was open already."""
         ...
 
     def close(self) -> None:
@@ -97,10 +97,10 @@ class SqliteFile:
         self._network_kind = network
         self._opened: _Opened | None = None
 
-    def open(self) -> None:
+    def open(self) -> bool:
         """Make the file where there is none, connect, and check the settings that durability rests on."""
         if self._opened is not None:
-            return
+            return False
         with translated():
             create_private(self.path)
             mode = journal_mode(self._library, network=self._network())
@@ -111,6 +111,7 @@ class SqliteFile:
             # Last: a database that is refused leaves no connection behind.
             watcher = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
         self._opened = _Opened(os.getpid(), identity, writer, reader, watcher)
+        return True
 
     def close(self) -> None:
         """Give back connections and locks. In a forked child nothing is touched: they are its parent's."""
@@ -189,8 +190,9 @@ class SqliteMemory:
         self._engine = _begun_by(engine, "BEGIN IMMEDIATE", _prepare_nothing)
         finalize(self, engine.dispose)
 
-    def open(self) -> None:
-        """Nothing to do."""
+    def open(self) -> bool:
+        """Nothing to do: it is open from the first."""
+        return False
 
     def close(self) -> None:
         """Nothing to do: closing the connection would be forgetting the jobs."""
