@@ -77,9 +77,9 @@ def test_an_outage_kills_no_worker() -> None:
             pollers = [one, other]
             waits = [asyncio.create_task(poller.await_job(f"job-{id(poller)}", polled())) for poller in pollers]
             await world.after(2)
-            before = [poller._running._worker.id for poller in pollers]
+            before = [poller._inside.engine._worker.id for poller in pollers]
             await world.after(120)
-            after = [poller._running._worker.id for poller in pollers]
+            after = [poller._inside.engine._worker.id for poller in pollers]
             for wait in waits:
                 wait.cancel()
             return [was == now for was, now in zip(before, after, strict=True)]
@@ -111,7 +111,7 @@ def test_a_worker_declared_dead_starts_anew() -> None:
         async with world.poller(lease="30s") as frozen, world.poller() as other:
             waiting = asyncio.create_task(frozen.await_job("orders", slow))
             await world.after(1)
-            worker = frozen._running._worker
+            worker = frozen._inside.engine._worker
             world.store.bury(99, world.clock.now() + 3_600_000_000)
             ended = await asyncio.gather(other.await_job("orders", slow), waiting)
             return ended, worker.id

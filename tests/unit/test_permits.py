@@ -45,7 +45,7 @@ def test_a_permit_that_came_late_is_not_used_under_a_stale_lease(seconds: int) -
     async def main() -> Any:
         offload = Slow(world, "reserve", seconds, after=5)
         async with world.poller(offload=offload, lease="10s") as poller:
-            send, worker = world.job.send, poller._engine._worker  # type: ignore[union-attr]  # entered
+            send, worker = world.job.send, poller._inside.engine._worker
 
             async def watched(request: Any) -> Any:
                 leased.append(worker.may_send(world.clock.now()))

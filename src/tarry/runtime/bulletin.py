@@ -16,6 +16,7 @@ class Bulletin:
     """Events that were committed by this process, told once each, in order for each job."""
 
     def __init__(self, on_event: Callable[[StoredEvent], object] | None) -> None:
+        self.is_closed = False
         self._on_event = on_event
         self._bells: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
 
@@ -40,6 +41,7 @@ class Bulletin:
 
     def close(self) -> None:
         """Ring for all, so that whoever watches finds the poller closed."""
+        self.is_closed = True
         for rings in list(self._bells.values()):
             for ring in rings:
                 ring()

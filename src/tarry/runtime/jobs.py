@@ -1,0 +1,124 @@
+"""The jobs of one namespace, as stored: found, created, listed, watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from tarry.codec import decode_spec, differences, encode_spec, encode_state, fingerprint
+from tarry.core.machine import start
+from tarry.core.spec import JobSpec
+from tarry.errors import JobNotFound, KeyConflict, SpecError, TarryError
+from tarry.ports import Event, JobRow, Listing, NewJob, StoredEvent
+from tarry.runtime.arguments import key_of
+from tarry.runtime.bulletin import Bulletin
+from tarry.runtime.drive import Parts
+from tarry.runtime.engine import LOOK_EVERY
+from tarry.words import SECOND, micros
+
+
+class Jobs:
+    """What the store has of the jobs of a namespace; nothing in here is polled."""
+
+    def __init__(self, parts: Parts, bulletin: Bulletin, namespace: str) -> None:
+        self.namespace = namespace
+        self._store = parts.store
+        self._units = parts.units
+        self._clock = parts.clock
+        self._token = parts.token
+        self._bulletin = bulletin
+
+    async def found(self, key: str) -> JobRow:
+        """The job with this key. Raises `JobNotFound`."""
+        row = await self._units.ask(self._store.find, self.namespace, key_of(key))
+        if row is None:
+            raise JobNotFound(f"no job has the key {key!r} in namespace {self.namespace!r}")
+        return row
+
+    async def attached(self, key: str, spec: JobSpec | None) -> JobRow:
+        """The job with this key, created when the key is new and a spec is given. Raises `KeyConflict`."""
+        if spec is not None and not isinstance(spec, JobSpec):
+            raise SpecError("spec", f"expected a JobSpec, got {type(spec).__name__}")
+        try:
+            row = await self.found(key)
+        except JobNotFound:
+            if spec is None:
+                raise
+            row = await self._created(key, spec)
+        if spec is not None:
+            _check_same(row, spec)
+        return row
+
+    async def listed(self, page: Listing) -> list[JobRow]:
+        """One page."""
+        return await self._units.ask(self._store.listing, page)
+
+    async def events(self, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
+        """The stored events past the cursor, oldest first."""
+        return await self._units.ask(self._store.events, self.namespace, key, after, limit)
+
+    async def watch(self, key: str, after: tuple[int, int]) -> AsyncIterator[StoredEvent]:
+        """The events past the cursor as they come, until the job is over."""
+        bell = asyncio.Event()
+        stop = self._bulletin.listen(key, bell.set)
+        try:
+            while True:
+                bell.clear()
+                if self._bulletin.is_closed:
+                    raise TarryError("the poller is closed; make another one")
+                row = await self.found(key)
+                events = await self.events(key, after, 100)
+                for event in events:
+                    after = (event.run, event.seq)
+                    yield event
+                if not events and row.outcome is not None:
+                    return
+                if not events:
+                    await _rung(bell)
+        finally:
+            stop()
+
+    async def _created(self, key: str, spec: JobSpec) -> JobRow:
+        """The job, made now or by somebody who was faster."""
+        row, created = await self._units.ask(self._store.add, self._new(key, spec))
+        if created:
+            self._bulletin.tell(await self.events(key, (0, 0), 1))
+        return row
+
+    def _new(self, key: str, spec: JobSpec) -> NewJob:
+        now = self._clock.now()
+        state, _ = start(spec, key, now)
+        return NewJob(
+            namespace=self.namespace,
+            key=key,
+            token=self._token(),
+            fingerprint=fingerprint(spec),
+            spec=encode_spec(spec),
+            labels=dict(spec.labels),
+            state=encode_state(state),
+            phase=state.phase,
+            created_at=now,
+            due=now if state.due is None else state.due,
+            deadline=state.deadline,
+            max_polls=spec.limits.max_polls,
+            floor=micros(spec.limits.min_interval),
+            events=[Event("created", now)],
+        )
+
+
+def _check_same(row: JobRow, spec: JobSpec) -> None:
+    """Raise `KeyConflict` when the spec is that of another job."""
+    if fingerprint(spec) == row.fingerprint:
+        return
+    identity = {"input", "args", "poll" if spec.submit is None else "submit"}
+    differs = differences(decode_spec(row.spec), spec)
+    fields = ", ".join(name for name in differs if name.split(".")[0] in identity) or "its submit or input"
+    raise KeyConflict(f"key {row.key!r} belongs to another job; what differs: {fields}. Use another key")
+
+
+async def _rung(bell: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(LOOK_EVERY / SECOND):
+            await bell.wait()
+    except TimeoutError:
+        return
