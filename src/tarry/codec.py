@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from tarry.core import expressions
-from tarry.core.document import answer
+from tarry.core.answers import answer
 from tarry.core.function import Function
 from tarry.core.observation import CallError, Observation
 from tarry.core.spec import JobSpec

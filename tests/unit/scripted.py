@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any
 
 from tarry import JobSpec, Match, Request
 from tarry.codec import decode_state, encode_state
-from tarry.core import Call, CallError, Decision, JobState, Observation, Stop, Wait, resume, sending, start, step
-from tarry.core.document import answer as answer_of
+from tarry.core import (
+    Answers,
+    Call,
+    CallError,
+    Decision,
+    JobState,
+    Observation,
+    Stop,
+    Wait,
+    resume,
+    sending,
+    start,
+    step,
+)
+from tarry.core import answer as answer_of
 from tarry.words import SECOND, CallKind, ErrorKind, Instant, Micros
 
 Answer = Callable[[CallKind, Instant], Observation]
@@ -66,7 +79,7 @@ class Script:
     spec: JobSpec
     now: Instant = 0
     calls: list[tuple[CallKind, Instant, Micros]] = field(default_factory=list)
-    submit: dict[str, Any] | None = None
+    answers: Answers = field(default_factory=Answers)
 
     def __post_init__(self) -> None:
         self.state, self.decision = start(self.spec, "orders", self.now)
@@ -109,5 +122,5 @@ class Script:
         assert seen.finished_at - self.now <= call.timeout
         self.now = seen.finished_at
         if call.kind is CallKind.SUBMIT:
-            self.submit = answer_of(seen)
-        self.state, self.decision = step(self.spec, before, seen, self.now, submit=self.submit)
+            self.answers = replace(self.answers, submit=answer_of(seen))
+        self.state, self.decision = step(self.spec, before, seen, self.now, self.answers)

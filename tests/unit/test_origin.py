@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.http.origin import Origin, OriginError, check_found, origin_of, resolve
+from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve
 
 HOME = "https://api.example.com/v1/jobs"
 

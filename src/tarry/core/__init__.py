@@ -9,14 +9,15 @@ microseconds since 1970 UTC.
 
 from __future__ import annotations
 
+from tarry.core.answers import Answers, answer
 from tarry.core.decision import Call, Decision, Stop, Wait
-from tarry.core.document import answer
 from tarry.core.machine import cancelled, resume, sending, start, step
 from tarry.core.moves import IllegalMove
 from tarry.core.observation import CallError, Observation
 from tarry.core.state import JobState
 
 __all__ = [
+    "Answers",
     "Call",
     "CallError",
     "Decision",

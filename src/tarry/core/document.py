@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tarry.core.answers import Answers
 from tarry.core.observation import Observation
 from tarry.core.texts import as_text, short
 from tarry.words import Json
@@ -13,11 +14,10 @@ if TYPE_CHECKING:
     from tarry.core.state import JobState
 
 _EXCERPT = 140
+_NONE = Answers()
 
 
-def document(
-    spec: JobSpec, state: JobState, seen: Observation, submit: dict[str, Json] | None = None
-) -> dict[str, Json]:
+def document(spec: JobSpec, state: JobState, seen: Observation, answers: Answers = _NONE) -> dict[str, Json]:
     """What a condition judges: the answer, the job's input, the submit's answer.
 
     `status` is None for a callable and for a call without a response; `polls` counts
@@ -28,15 +28,10 @@ def document(
         "headers": dict(seen.headers),
         "body": seen.body,
         "input": spec.input,
-        "submit": submit,
+        "submit": answers.submit,
         "polls": state.polls,
         "error": None if seen.error is None else str(seen.error.kind),
     }
-
-
-def answer(seen: Observation) -> dict[str, Json]:
-    """The submit's answer as a document: status, headers, body, url."""
-    return {"status": seen.status, "headers": dict(seen.headers), "body": seen.body, "url": seen.url}
 
 
 def excerpt(seen: Observation) -> str:

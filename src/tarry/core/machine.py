@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tarry.core import cadence
+from tarry.core.answers import Answers
 from tarry.core.ending import Next, end
 from tarry.core.moves import Move, move
 from tarry.core.observation import Observation
@@ -23,9 +24,11 @@ from tarry.core.resuming import resume, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.submits import submitted
-from tarry.words import CallKind, Instant, Json, Outcome, Phase, micros
+from tarry.words import CallKind, Instant, Outcome, Phase, micros
 
 __all__ = ["cancelled", "resume", "sending", "start", "step"]
+
+_NONE = Answers()
 
 
 def start(spec: JobSpec, key: str, now: Instant) -> Next:
@@ -61,16 +64,14 @@ def step(
     state: JobState,
     seen: Observation,
     now: Instant,
-    *,
-    submit: dict[str, Json] | None = None,
+    answers: Answers = _NONE,
 ) -> Next:
     """Judge what a call saw; the new state and what comes next.
 
-    `submit` is the submit's stored answer, as `answer` gives it: status, headers, body,
-    url. A poll is counted here. Raises `IllegalMove` when the state awaits no such call.
+    `answers` holds what was answered before. A poll is counted here. Raises `IllegalMove` when the state awaits no such call.
     """
     if seen.kind is CallKind.POLL:
-        return polled(spec, _counted(state, seen, now), seen, now, submit)
+        return polled(spec, _counted(state, seen, now), seen, now, answers)
     if state.phase is Phase.SUBMITTING:
         state = sending(state, CallKind.SUBMIT, now)
     return submitted(spec, state, seen, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tarry.core import cadence
+from tarry.core.answers import Answers
 from tarry.core.document import document
 from tarry.core.ending import Next, end
 from tarry.core.judging import Finding, Sort, read_poll
@@ -26,9 +27,9 @@ _OUTCOMES = {
 }
 
 
-def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, submit: dict[str, Json] | None) -> Next:
+def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answers: Answers) -> Next:
     """Judge the answer; the poll is counted in `state`."""
-    shown = document(spec, state, seen, submit)
+    shown = document(spec, state, seen, answers)
     finding = read_poll(spec, seen, shown)
     state = noted(spec, state, finding.judgement, shown)
     match finding.sort:

@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tarry.core import templates
+from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve
 from tarry.core.request import Request, is_credential, plain_json
 from tarry.core.templates import TemplateError
-from tarry.http.origin import Origin, OriginError, check_found, origin_of, resolve
 from tarry.http.secrets import SecretError, Secrets
 from tarry.ports import Prepared
 from tarry.words import CallKind, Micros, micros

@@ -127,12 +127,12 @@ class Drive:
 
     async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
         """Judge what was seen; a callable condition does so off the event loop, in the time of a call."""
-        spec, state, submit = hold.spec, hold.state, hold.submit
+        spec, state, answers = hold.spec, hold.state, hold.answers
         if spec.until.is_plain:
-            return step(spec, state, seen, self._clock.now(), submit=submit)
+            return step(spec, state, seen, self._clock.now(), answers)
         try:
             async with asyncio.timeout(call.timeout / SECOND):
-                judge = partial(step, spec, state, seen, self._clock.now(), submit=submit)
+                judge = partial(step, spec, state, seen, self._clock.now(), answers)
                 return await self._aside.run(hold.row.token, judge)
         except TimeoutError:
             error = CallError(ErrorKind.CONDITION, "the condition took too long")
@@ -140,7 +140,7 @@ class Drive:
             error = CallError(ErrorKind.CONDITION, str(misbehaved))
         # Judged without the condition, which would only hang or raise again, here on the loop.
         unjudged = spec.model_copy(update={"until": _NEVER})
-        return step(unjudged, state, replace(seen, error=error), self._clock.now(), submit=submit)
+        return step(unjudged, state, replace(seen, error=error), self._clock.now(), answers)
 
     async def _settle(self, hold: Hold, state: JobState, decision: Decision, seen: Observation | None) -> Hold | None:
         write = hold.settlement(state, decision, seen, self._clock.now())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from tarry.codec import decode_spec, differences, encode_answer, encode_observation, encode_spec, encode_state, state_of
+from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
 from tarry.core.document import document
 from tarry.core.observation import Observation
@@ -62,12 +63,12 @@ class Hold:
     @property
     def values(self) -> dict[str, Json]:
         """What templates can name."""
-        return {"input": self.spec.input, "key": self.row.key, "submit": self.submit}
+        return self.answers.values(self.row.key, self.spec.input)
 
     @property
-    def submit(self) -> Any:
-        """The answer to the submit, as {status, headers, body, url}; None before there was one."""
-        return None if self.row.submit is None else json.loads(self.row.submit)
+    def answers(self) -> Answers:
+        """What was answered so far."""
+        return Answers(submit=None if self.row.submit is None else json.loads(self.row.submit))
 
     def spent(self) -> Self:
         """The permit is used up, from before the first byte leaves; it never comes back."""
@@ -89,7 +90,7 @@ class Hold:
         """The commit after a call, or of an end that needs no call."""
         kind, output = CallKind.POLL if seen is None else seen.kind, None
         if seen is not None and state.outcome is not None and state.outcome.is_success:
-            selected, problem = output_of(self.spec, document(self.spec, state, seen, submit=self.submit))
+            selected, problem = output_of(self.spec, document(self.spec, state, seen, self.answers))
             state, output = replace(state, error=problem), as_json_text(selected)
         write = replace(self._write(state, now, events=changes(self.state, state, kind, now)), output=output)
         if seen is not None:
