@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -212,7 +212,7 @@ class Poller:
         await jobs.found(key)
         return await jobs.events(key, after, limit)
 
-    def watch(self, key: str, after: tuple[int, int] = (0, 0)) -> AsyncIterator[StoredEvent]:
+    def watch(self, key: str, after: tuple[int, int] = (0, 0)) -> AsyncGenerator[StoredEvent]:
         """The events past the cursor as they come, from any process, until the job is over.
 
         Events of this process come at once, others within a second. Raises `JobNotFound`.

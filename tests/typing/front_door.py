@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, assert_type
 
@@ -24,9 +25,11 @@ from tarry import (
     Request,
     SpecError,
     Status,
+    StoredEvent,
     Verdict,
     WaitTimeout,
     await_job,
+    sync,
 )
 
 # Options may be written by position where they read well.
@@ -92,6 +95,19 @@ async def front_door() -> None:
         assert_type(await poller.get("orders"), Job)
         assert_type(await poller.cancel("orders"), Job)
     assert_type(await await_job("orders", spec, store="sqlite:///tarry.db"), JobResult[Any])
+
+
+def blocking() -> None:
+    """The twin has the same arguments, and answers without `await`."""
+    with sync.Poller("sqlite:///tarry.db", namespace="reports", secrets={"TOKEN": "…"}) as poller:
+        assert_type(poller, sync.Poller)
+        assert_type(poller.await_job("orders", spec, wait_timeout="10s"), JobResult[Any])
+        assert_type(poller.add("orders", spec), Job)
+        assert_type(poller.jobs(prefix="orders"), list[Job])
+        assert_type(poller.watch("orders"), Iterator[StoredEvent])
+        poller.get()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # of which job?
+    sync.Poller()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # on which store?
+    assert_type(sync.await_job("orders", spec, store="sqlite:///tarry.db"), JobResult[Any])
 
 
 def errors(error: JobError, patience: WaitTimeout, definition: SpecError) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from tarry.codec import decode_spec, differences, encode_spec, encode_state, fingerprint
 from tarry.core.machine import start
@@ -57,7 +57,7 @@ class Jobs:
         """The stored events past the cursor, oldest first."""
         return await self._units.ask(self._store.events, self.namespace, key, after, limit)
 
-    async def watch(self, key: str, after: tuple[int, int]) -> AsyncIterator[StoredEvent]:
+    async def watch(self, key: str, after: tuple[int, int]) -> AsyncGenerator[StoredEvent]:
         """The events past the cursor as they come, until the job is over."""
         bell = asyncio.Event()
         stop = self._bulletin.listen(key, bell.set)
