@@ -12,7 +12,7 @@ from tarry.clock import SystemClock
 from tarry.core.durations import DurationLike
 from tarry.core.results import Job, JobResult
 from tarry.core.spec import JobSpec
-from tarry.errors import SpecError, TarryError
+from tarry.errors import ResultUnavailable, SpecError, TarryError
 from tarry.http.secrets import Secrets
 from tarry.http.transport import AsyncClient, HttpTransport
 from tarry.offload import ThreadOffload, inline
@@ -26,7 +26,7 @@ from tarry.runtime.drive import Parts
 from tarry.runtime.engine import Engine
 from tarry.runtime.jobs import Jobs
 from tarry.runtime.units import Units, drained
-from tarry.runtime.views import failure, result, snapshot, snapshots
+from tarry.runtime.views import failure, lacks_result, result, snapshot, snapshots
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
 from tarry.words import HOUR, SECOND, Outcome, Phase
@@ -157,16 +157,23 @@ class Poller:
         a stored job. `wait_timeout` is the caller's patience: it ends this wait with
         `WaitTimeout`, never the job; 0 does what is due now and looks once.
 
+        Where the spec has a `fetch`, the result is fetched after the job has succeeded, by this wait or, if
+        `ResultUnavailable` was raised, by the next.
+
         Raises the `JobError` of the outcome (with `raises=False` returns it as a result instead),
         `JobNotFound`, `KeyConflict`, `CheckpointError`, `WaitTimeout`.
         """
         patience, inside = patience_of(wait_timeout), self._inside
         row = await inside.jobs.attached(key, spec)
-        if row.outcome is None:
+        if row.outcome is None or lacks_result(row):
             engine = inside.engine
             job = engine.follow(row, spec)
             try:
                 row = await job.wait(patience)
+            except ResultUnavailable:
+                if raises:
+                    raise
+                row = await inside.jobs.found(key)
             finally:
                 engine.leave(job)
         ended = result(row)

@@ -10,6 +10,7 @@
     │   ├── JobUnreachable             the error budget
     │   ├── JobLost                    the service no longer knows it
     │   ├── SubmitUnknown              nobody knows whether the submit arrived
+    │   ├── ResultUnavailable          the job succeeded, and its result cannot be fetched
     │   └── ConditionError             the condition answered no verdict
     ├── WaitTimeout (TimeoutError)     the caller's patience; the job lives on
     └── StoreError
@@ -205,6 +206,10 @@ class JobLost(JobError):
 
 class SubmitUnknown(JobError):
     """The submit may or may not have arrived, and the spec does not promise that sending it again is safe."""
+
+
+class ResultUnavailable(JobError):
+    """The job succeeded, and its result could not be fetched. The next wait for the key tries again."""
 
 
 class ConditionError(JobError):

@@ -321,6 +321,12 @@ class Store(Protocol):
         """End a job as cancelled in one compare-and-swap on `step`: polls += reserved, fence+1."""
         ...
 
+    def fetched(self, job: int, step: int, state: str, output: str | None, events: Sequence[Event]) -> bool:
+        """Write what came of fetching the result of a job that is over, in one compare-and-swap on
+        `step` that also asks for an output not to be there yet; None: there is still none.
+        """
+        ...
+
     def find(self, namespace: str, key: str) -> JobRow | None:
         """The job with this key, compared by bytes."""
         ...

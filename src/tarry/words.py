@@ -97,6 +97,8 @@ class CallKind(StrEnum):
 
     SUBMIT = "submit"
     POLL = "poll"
+    FETCH = "fetch"
+    """For the result of a job that ended well; not a poll, and not counted as one."""
 
 
 class Phase(StrEnum):

@@ -591,3 +591,21 @@ def test_the_version_tells_that_something_changed(bench: Bench) -> None:
     assert store.version() == before
     store.add(new_job("another"))
     assert store.version() != before
+
+
+# The result that is fetched after the end
+
+
+def test_a_fetched_result_is_written_once(bench: Bench) -> None:
+    """Only into a job that is over, at the step that was read, and never over another result."""
+    row = held(bench.store)
+    assert not bench.store.fetched(row.id, row.step, "{}", "1", [])
+    bench.store.checkpoint([ending(grip(row))])
+    over = reread(bench.store, row)
+    assert not bench.store.fetched(row.id, over.step - 1, "{}", "1", [])
+    assert bench.store.fetched(row.id, over.step, '{"error":"late"}', None, [told("fetch_failed")])
+    assert bench.store.fetched(row.id, over.step + 1, "{}", '{"rows":3}', [told("fetched")])
+    assert not bench.store.fetched(row.id, over.step + 2, "{}", "2", [told("fetched")])
+    last = reread(bench.store, row)
+    assert (last.output, last.outcome, last.state, last.event_seq) == ('{"rows":3}', over.outcome, "{}", 2)
+    assert [event.kind for event in bench.store.events("default", "orders", (0, 0), 9)] == ["fetch_failed", "fetched"]

@@ -98,6 +98,17 @@ def test_a_job_of_no_time_is_done_at_once() -> None:
     assert client.poll(client.submit({"seconds": 1}))["state"] == "QUEUED"
 
 
+def test_the_result_is_there_once_the_job_succeeded() -> None:
+    """By itself, and asking for it is no poll."""
+    client = Client()
+    job = client.submit()
+    assert client.send("GET", f"/jobs/{job}/result").status == 404
+    last = [client.poll(job) for _ in range(4)][-1]
+    assert document(client.send("GET", f"/jobs/{job}/result")) == last["result"]
+    assert client.send("GET", "/jobs/nobody/result").status == 404
+    assert client.api.polls == {job: 4}
+
+
 def test_a_failed_job_stays_failed() -> None:
     """Also after it had succeeded."""
     client = Client()

@@ -8,6 +8,7 @@ from tarry.errors import (
     JobError,
     JobNotFound,
     KeyConflict,
+    ResultUnavailable,
     SpecError,
     StoreError,
     WaitTimeout,
@@ -39,7 +40,7 @@ class Exit(IntEnum):
     TIMED_OUT = 3
     """A limit or the caller's patience ran out."""
     TROUBLE = 4
-    """Unreachable, lost, a submit of unknown fate, or trouble with the database or the output."""
+    """Unreachable, lost, a submit of unknown fate, a result that cannot be fetched, or trouble with the database or the output."""
     CANCELLED = 5
     """The job was cancelled."""
     INTERRUPTED = 130
@@ -72,6 +73,8 @@ def code_of(found: Outcome | BaseException) -> Exit:
     match found:
         case Outcome():
             return _BY_OUTCOME[found]
+        case ResultUnavailable():
+            return Exit.TROUBLE
         case JobError():
             return _BY_OUTCOME[found.outcome]
         case WaitTimeout():

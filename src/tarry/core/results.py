@@ -35,7 +35,7 @@ class Job:
     settled. `status` is the last status value the condition read, `progress` a share from 0
     to 1 or a text, `failures` the failed polls in a row, `error` the last failure in one
     line, `owner` the worker that holds the job, if any. `output` is None until the job has
-    ended well. `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls.
+    ended well and, with a `fetch`, until its result is fetched. `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls.
     """
 
     id: int
@@ -67,7 +67,8 @@ class JobResult(Generic[T]):
     """How a job ended.
 
     `output` is what the spec's `result` selects of the last answer (without a `result`, its
-    body), and None where the job ended otherwise than well. `last` is the last observation as
+    body), and None where the job ended otherwise than well; with a `fetch`, it selects of that
+    answer. `last` is the last observation of a poll as
     stored, `polls` counts calls made. `started_at` is the job's creation, `elapsed` the time
     from there to `finished_at`; datetimes are aware and in UTC.
     """

@@ -29,9 +29,11 @@ class JobSpec(Model):
     - `poll`: the status call, a `Request` or an importable callable.
     - `until`: the condition that judges each answer.
     - `submit`: the request or callable that starts the job; without one the job exists already.
+    - `fetch`: the request or callable that gets the result of a job that succeeded, wholly or
+      partly; `result` then reads its answer in place of the last poll's.
     - `strategy`, `limits`, `errors`, `hints`: when to poll, and when to give up.
     - `input`: any JSON, seen by templates and conditions.
-    - `args`: keyword arguments for a callable `poll` or `submit`; texts may hold placeholders.
+    - `args`: keyword arguments for each callable; texts may hold placeholders.
     - `result`, `progress`, `reason`: JMESPath over the answer: the output, a
       0..1 or percent or text progress, and the failure's words.
     - `keep`: JMESPath of the part of the body that is stored with the job (default: all, bounded).
@@ -46,6 +48,7 @@ class JobSpec(Model):
     poll: Request | Function
     until: AnyCondition
     submit: Request | Function | None = None
+    fetch: Request | Function | None = None
     strategy: AnyStrategy = _DEFAULT_STRATEGY
     limits: Limits = Limits()
     errors: Errors = Errors()
@@ -68,6 +71,7 @@ class JobSpec(Model):
             poll: Request | Callable[..., Any],
             until: Condition | Callable[..., Any],
             submit: Request | Callable[..., Any] | None = None,
+            fetch: Request | Callable[..., Any] | None = None,
             strategy: Strategy = ...,
             limits: Limits = ...,
             errors: Errors = ...,
@@ -84,16 +88,17 @@ class JobSpec(Model):
         ) -> None: ...
 
     def target(self, kind: CallKind) -> Request | Function:
-        """What a call of this kind calls; a job that exists already is only polled."""
-        return self.submit if kind is CallKind.SUBMIT and self.submit is not None else self.poll
+        """What a call of this kind calls."""
+        found: Request | Function | None = getattr(self, kind.value)
+        return found or self.poll
 
     @property
     def functions(self) -> tuple[Function, ...]:
         """The callables that whoever polls the job has to know."""
-        called = tuple(call for call in (self.submit, self.poll) if isinstance(call, Function))
+        called = tuple(call for call in (self.submit, self.poll, self.fetch) if isinstance(call, Function))
         return (*called, *self.until.functions)
 
-    @field_validator("poll", "submit", mode="before")
+    @field_validator("poll", "submit", "fetch", mode="before")
     @classmethod
     def _callable_by_name(cls, value: object) -> object:
         return as_function(value)
@@ -128,16 +133,18 @@ class JobSpec(Model):
 
     @model_validator(mode="after")
     def _templates_can_be_filled(self) -> JobSpec:
-        for name, call in (("submit", self.submit), ("poll", self.poll)):
+        for name, call in (("submit", self.submit), ("poll", self.poll), ("fetch", self.fetch)):
             named = self._roots(call)
-            for root in sorted(named & {"poll", "baseline"}):
+            for root in sorted(named & {"poll", "baseline"} - ({"poll"} if name == "fetch" else set())):
                 raise ValueError(
                     f"{name}: nothing fills {{{root}…}}; use {{input…}}, {{submit…}}, {{key}} or {{secret…}}"
                 )
             if name == "submit" and "submit" in named:
                 raise ValueError("submit: {submit…} is known only after the submit; use {input…} or {key}")
             if self.submit is None and "submit" in named:
-                raise ValueError("poll: {submit…} needs a submit; add one, or write the URL with {input…} or {key}")
+                raise ValueError(
+                    f"{name}: {{submit…}} needs a submit; add one, or write the URL with {{input…}} or {{key}}"
+                )
         return self
 
 

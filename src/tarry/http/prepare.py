@@ -37,13 +37,13 @@ def prepare(
 ) -> Prepared:
     """Fill in the request, or raise `CallRefused`.
 
-    `values` holds what placeholders may name: `input`, `key` and `submit`, the
-    latter as {status, headers, body, url}. `base` is the URL of the request whose
-    answer held the URL to call (default: the submit's): a URL found in an
+    `values` holds what placeholders may name: `input`, `key`, `submit` and `poll`, the
+    latter two as {status, headers, body, url}. `base` is the URL of the request whose
+    answer held the URL to call (default: the poll's where `poll` names it, else the submit's): a URL found in an
     answer is resolved against it and keeps its origin, save for
     `allowed_hosts`, which get no secrets. `timeout` bounds the whole call, in microseconds.
     """
-    base = base or _url_of_submit(values)
+    base = base or _url_of("poll" if "poll" in _authority_roots(request) else "submit", values)
     try:
         request = _for_origin(request, _target(request, values, base, allowed_hosts), base, allowed_hosts)
         filled = _Filling(request, {**values, "secret": secrets.resolve(request.secret_names)})
@@ -63,9 +63,9 @@ def prepare(
         raise CallRefused("a value is no valid text") from None
 
 
-def _url_of_submit(values: Mapping[str, Any]) -> str | None:
-    submit = values.get("submit")
-    url = submit.get("url") if isinstance(submit, Mapping) else None
+def _url_of(root: str, values: Mapping[str, Any]) -> str | None:
+    answer = values.get(root)
+    url = answer.get("url") if isinstance(answer, Mapping) else None
     return url if isinstance(url, str) and url else None
 
 

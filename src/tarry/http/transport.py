@@ -67,7 +67,7 @@ class HttpTransport:
     A poll is one request, also when the client's auth would repeat it: the 401 is the
     answer, the auth sees it, and the next poll goes out with what it learned (digest
     does). An auth that needs several requests in a row to the polled URL (NTLM) cannot sign in to a
-    poll. Its requests elsewhere, for a token, are sent and are not polls. A submit is left to the
+    poll. Its requests elsewhere, for a token, are sent and are not polls. A call that is no poll is left to the
     auth, which may repeat it: a refused submit ends its job. A transport or `send` of the client that
     repeats requests is not seen here.
 
@@ -227,7 +227,7 @@ def _own_client() -> Any:
 def _sent(client: Any, request: Prepared, call: _Call) -> AbstractAsyncContextManager[Any]:
     """The open response to the request."""
     message = _message(client, request, call)
-    if request.kind is CallKind.SUBMIT or client.auth is None:
+    if request.kind is not CallKind.POLL or client.auth is None:
         return _plainly(client, message)
     return sent_once(client, message, _library(client).Auth())
 

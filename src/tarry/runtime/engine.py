@@ -14,6 +14,7 @@ from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, TarryError
 from tarry.ports import Checkpoint, JobRow
 from tarry.runtime.drive import Drive, Parts
+from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
 from tarry.words import SECOND, Instant, Micros
@@ -43,6 +44,7 @@ class Engine:
         self._worker = parts.worker
         self._token = parts.token
         self._drive = Drive(parts)
+        self._fetching = Fetching(parts)
         self._jobs: dict[int, Followed] = {}
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._rounds: asyncio.Task[None] | None = None
@@ -120,7 +122,7 @@ class Engine:
             raise JobNotFound(f"job {job.key!r} is gone from the store")
         (row,) = found
         if row.outcome is not None:
-            job.finish(row)
+            await self._fetching.run(job, row)
             return
         wanted_at = job.wanted(self._wanted_at(job, row), row.step)
         hold = await self._held(job, row, wanted_at)

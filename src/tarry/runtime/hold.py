@@ -11,6 +11,7 @@ from tarry.codec import decode_spec, differences, encode_answer, encode_observat
 from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
 from tarry.core.document import document
+from tarry.core.fetching import is_fetched
 from tarry.core.observation import Observation
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
@@ -89,7 +90,8 @@ class Hold:
     def settlement(self, state: JobState, decision: Decision, seen: Observation | None, now: Instant) -> Checkpoint:
         """The commit after a call, or of an end that needs no call."""
         kind, output = CallKind.POLL if seen is None else seen.kind, None
-        if seen is not None and state.outcome is not None and state.outcome.is_success:
+        is_success = state.outcome is not None and state.outcome.is_success
+        if seen is not None and is_success and not is_fetched(self.spec, state.outcome):
             selected, problem = output_of(self.spec, document(self.spec, state, seen, self.answers))
             state, output = replace(state, error=problem), as_json_text(selected)
         write = replace(self._write(state, now, events=changes(self.state, state, kind, now)), output=output)

@@ -10,14 +10,18 @@ from typing import Any
 
 from tarry.codec import decode_observation, decode_spec, state_of
 from tarry.core.diagnosis import explain
+from tarry.core.fetching import is_fetched
 from tarry.core.observation import Observation
 from tarry.core.results import Job, JobResult
-from tarry.errors import CheckpointError, JobError, error_for
+from tarry.core.texts import short
+from tarry.errors import CheckpointError, JobError, ResultUnavailable, error_for
 from tarry.ports import JobRow
 from tarry.runtime.timeline import ticks
 from tarry.words import Instant, Outcome, micros, moment, span
 
 log = logging.getLogger("tarry")
+
+_KEY = 120
 
 
 def snapshot(row: JobRow) -> Job:
@@ -85,6 +89,22 @@ def failure(row: JobRow) -> JobError:
         state, total = state_of(row), decode_spec(row.spec).limits.total_duration
         message = explain(state, max_polls=row.max_polls, total_duration=None if total is None else micros(total))
         return error_for(outcome)(message, key=row.key, outcome=outcome, job=snapshot(row), last=_last(row))
+
+
+def lacks_result(row: JobRow) -> bool:
+    """Whether the job is over and its result still has to be fetched; raises `CheckpointError`."""
+    if row.outcome is None or row.output is not None:
+        return False
+    with _reading(row):
+        return is_fetched(decode_spec(row.spec), row.outcome)
+
+
+def unavailable(row: JobRow, why: str) -> ResultUnavailable:
+    """The error of a job that succeeded and whose result cannot be fetched."""
+    with _reading(row):
+        outcome, _ = _end(row)
+        message = f"{short(row.key, _KEY)}: {outcome}, but its result is not available: {why}; wait for it to try again"
+        return ResultUnavailable(message, key=row.key, outcome=outcome, job=snapshot(row), last=_last(row))
 
 
 @contextmanager

@@ -139,6 +139,21 @@ class SqlStore:
                 return True
             return connection.execute(self._sql.cancelled, params).first() is not None
 
+    def fetched(self, job: int, step: int, state: str, output: str | None, events: Sequence[Event]) -> bool:
+        """Write the output of a job that is over, if it is still at `step` and has none."""
+        params = {
+            "p_id": job,
+            "p_step": step,
+            "p_state": clean(state),
+            "p_output": cleaned(output),
+            "p_events": len(events),
+        }
+        with self._database.write() as connection:
+            if connection.execute(self._sql.fetched, params).rowcount != 1:
+                return False
+            append(connection, self._sql, job, events)
+            return True
+
     def find(self, namespace: str, key: str) -> JobRow | None:
         """The job with this key; `CheckpointError` when its row is damaged."""
         if not (fits(namespace) and fits(key)):

@@ -72,6 +72,7 @@ class Statements:
         self.checkpoint = _checkpoint(job)
         self.release = _release(job)
         self.cancel = _cancel(job)
+        self.fetched = _fetched(job)
         self.applied = _applied(job)
         self.cancelled = _cancelled(job)
         self.named = select(job.c.id).where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
@@ -213,6 +214,20 @@ def _cancel(job: Table) -> Update:
             attn=None,
             due=None,
             fence=job.c.fence + 1,
+            step=job.c.step + 1,
+            event_seq=job.c.event_seq + bindparam("p_events"),
+        )
+    )
+
+
+def _fetched(job: Table) -> Update:
+    return (
+        update(job)
+        .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step))
+        .where(job.c.outcome.is_not(None), job.c.output.is_(None))
+        .values(
+            state=p(job.c.state),
+            output=p(job.c.output),
             step=job.c.step + 1,
             event_seq=job.c.event_seq + bindparam("p_events"),
         )

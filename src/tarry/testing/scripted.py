@@ -62,6 +62,7 @@ class ScriptedJob:
 
     - `answers`: for the polls, in order; the last one repeats for ever, unless `repeat=False`.
     - `submit`: one answer or a list of them for the submits; by default 202 and `jobId` "job-1".
+    - `fetch`: the same for the requests for a result; by default 404.
     - `clock`: tells when requests came, and waits out delays.
 
     A call that would take longer than its `timeout` ends there with a timeout error,
@@ -74,6 +75,7 @@ class ScriptedJob:
         answers: Sequence[Scripted],
         *,
         submit: Scripted | list[Scripted] | tuple[Scripted, ...] | None = None,
+        fetch: Scripted | list[Scripted] | tuple[Scripted, ...] = 404,
         clock: Clock,
         repeat: bool = True,
     ) -> None:
@@ -84,6 +86,7 @@ class ScriptedJob:
         self._scripts: dict[CallKind, tuple[Scripted, ...]] = {
             CallKind.POLL: tuple(answers),
             CallKind.SUBMIT: _script(_ACCEPTED if submit is None else submit),
+            CallKind.FETCH: _script(fetch),
         }
         for kind, script in self._scripts.items():
             if not script:
@@ -98,6 +101,11 @@ class ScriptedJob:
     def submits(self) -> int:
         """How many submits came."""
         return self._count(CallKind.SUBMIT)
+
+    @property
+    def fetches(self) -> int:
+        """How many requests for a result came."""
+        return self._count(CallKind.FETCH)
 
     async def send(self, request: Prepared) -> Observation:
         """Answer with the next one of the script; raises `ScriptExhausted`, and what a function of the script raises."""

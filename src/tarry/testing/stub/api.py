@@ -90,6 +90,8 @@ class JobApi:
                 return Served(as_json(200, {what: self._listing(what, now)}))
             case "POST", ("jobs", name, "fail" | "cancel" | "script" as verb) if name:
                 return self._command(verb, name, request, now)
+            case "GET", ("jobs", name, "result") if name:
+                return self._result(name, now)
             case "GET", ("jobs", name, *_) if name:
                 return self._poll(name, request, now)
         return Served(_no_route(request.parts))
@@ -119,6 +121,16 @@ class JobApi:
         job.polls += 1
         document = job.look(now) if odd is None or odd.shows_the_job else job.document(now)
         return Served(as_json(HTTPStatus.OK, document), "poll", name, job.polls).bent(document, odd, now)
+
+    def _result(self, name: str, now: Instant) -> Served:
+        """The result by itself, once the job has succeeded."""
+        job = self.book.jobs.get(name)
+        if job is None:
+            return Served(_no_such_job(), "result")
+        result = job.document(now).get("result")
+        if not isinstance(result, dict):
+            return Served(_error(HTTPStatus.NOT_FOUND, "there is no result yet"), "result", name)
+        return Served(as_json(HTTPStatus.OK, result), "result", name)
 
     def _command(self, verb: str, name: str, request: Request, now: Instant) -> Served:
         job = self.book.jobs.get(name)

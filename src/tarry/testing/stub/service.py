@@ -40,6 +40,7 @@ class StubService:
     |---|---|
     | `POST /jobs` | 202, `{"jobId": …, "state": "QUEUED"}` and `Location`; the same `Idempotency-Key` gives the same job |
     | `GET /jobs/{id}` | QUEUED 33, RUNNING 66, RUNNING 99, then SUCCEEDED 100 with a `result` |
+    | `GET /jobs/{id}/result` | that `result` by itself; 404 before it is there; no poll |
     | `POST /jobs/{id}/fail` | every later look shows FAILED |
     | `POST /jobs/{id}/cancel` | 202, then CANCELLING once, then CANCELLED; 409 when it is over |
     | `POST /jobs/{id}/script` | the job behaves as the list of behaviours in the body says |
