@@ -77,7 +77,7 @@ def result(row: JobRow) -> JobResult[Any]:
             polls=row.polls,
             started_at=moment(row.created_at),
             finished_at=moment(finished),
-            elapsed=span(finished - row.created_at),
+            elapsed=span(max(0, finished - row.created_at)),  # the clock may have been set back between two runs
             labels=row.labels,
         )
 
