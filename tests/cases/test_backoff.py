@@ -40,4 +40,3 @@ def test_pc_014_the_callers_strategy_is_the_one_consulted(scene: MakeScene) -> N
     ended = world.ends(spec_of(strategy=Fixed("5s")))
     assert world.seconds() == [0, 5, 10, 15, 20, 25, 30, 35]
     assert ended.elapsed <= timedelta(seconds=36)
-

@@ -77,6 +77,7 @@ def test_pc_036_a_callable_that_hangs_is_cut(scene: MakeScene) -> None:
 
 def test_pc_036_an_answer_that_drips_is_cut() -> None:
     """A byte now and then never lets a read time out; the whole call is bounded all the same."""
+
     async def drip(exchange: Exchange) -> None:
         await exchange.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
         await exchange.drip(b" ")

@@ -101,11 +101,13 @@ def test_pc_028_ordered_rules_tell_completed_from_completed(
     scene: MakeScene, body: dict[str, str], outcome: Outcome
 ) -> None:
     """Completed without output is a failure; with some errors it is partial, which returns with a mark on it."""
-    until = Acceptors([
-        ("body.status == 'completed' && body.output_file_id && body.error_file_id", "partial"),
-        ("body.status == 'completed' && body.output_file_id", "succeeded"),
-        ("body.status == 'completed'", "failed"),
-    ])
+    until = Acceptors(
+        [
+            ("body.status == 'completed' && body.output_file_id && body.error_file_id", "partial"),
+            ("body.status == 'completed' && body.output_file_id", "succeeded"),
+            ("body.status == 'completed'", "failed"),
+        ]
+    )
     assert scene(body).ends(spec_of(until=until)).outcome is outcome
 
 

@@ -23,10 +23,12 @@ def ends(world: Scene, answers: list[Callable[[], httpx.Response]], spec: Any) -
     left = list(answers)
 
     async def main() -> Any:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: left.pop(0)())) as client:
-            async with world.poller(transport=None, client=client) as poller:
-                ended = await poller.await_job("orders", spec, raises=False)
-                return ended, await poller.get("orders")
+        async with (
+            httpx.AsyncClient(transport=httpx.MockTransport(lambda _: left.pop(0)())) as client,
+            world.poller(transport=None, client=client) as poller,
+        ):
+            ended = await poller.await_job("orders", spec, raises=False)
+            return ended, await poller.get("orders")
 
     return world.run(main)
 

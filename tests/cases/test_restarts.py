@@ -34,6 +34,7 @@ def test_pc_039_the_key_is_all_that_another_process_needs(durable: MakeScene) ->
 def test_pc_039_another_jobs_key_is_refused(scene: MakeScene) -> None:
     """An unknown key, and the key of a job that is not this one, are errors that say so; nothing is polled."""
     world = scene(RUNNING)
+    other = Request("POST", "https://api.example.com/jobs", json={"dataset": "customers"})
 
     async def main() -> None:
         async with world.poller() as poller:
@@ -41,7 +42,6 @@ def test_pc_039_another_jobs_key_is_refused(scene: MakeScene) -> None:
             with pytest.raises(JobNotFound, match="no job has the key 'other'"):
                 await poller.await_job("other")
             with pytest.raises(KeyConflict, match=r"submit\.json"):
-                other = Request("POST", "https://api.example.com/jobs", json={"dataset": "customers"})
                 await poller.await_job("orders", spec_of(**{**SUBMITTED, "submit": other}))
 
     world.run(main)

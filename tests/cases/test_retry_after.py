@@ -102,6 +102,4 @@ def test_pc_020_the_wait_asked_for_by_the_submit_is_kept(
     spec = spec_of(until=Match("body.status", succeeded="Succeeded", pending="Running"), **SUBMITTED, **options)
     assert world.ends(spec).outcome is Outcome.SUCCEEDED
     assert world.seconds() == list(range(first, 21, 5))
-    assert {seen.url for seen in world.job.requests if seen.kind == "poll"} == {
-        "https://api.example.com/operations/1"
-    }
+    assert {seen.url for seen in world.job.requests if seen.kind == "poll"} == {"https://api.example.com/operations/1"}

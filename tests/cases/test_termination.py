@@ -91,10 +91,12 @@ def test_pc_007_the_condition_says_where_the_status_is(scene: MakeScene, answers
 def test_pc_009_a_job_that_failed_before_the_first_look_has_failed(scene: MakeScene) -> None:
     """The first answer is judged like any other, failures first, and the end of the life cycle alone is no success."""
     world = scene({"life_cycle_state": "TERMINATED", "result_state": "FAILED"})
-    until = Acceptors([
-        ("body.result_state == 'FAILED'", "failed"),
-        ("body.life_cycle_state == 'TERMINATED' && body.result_state == 'SUCCESS'", "succeeded"),
-    ])
+    until = Acceptors(
+        [
+            ("body.result_state == 'FAILED'", "failed"),
+            ("body.life_cycle_state == 'TERMINATED' && body.result_state == 'SUCCESS'", "succeeded"),
+        ]
+    )
     error = world.fails(spec_of(until=until))
     assert (error.outcome, world.job.polls) == (Outcome.FAILED, 1)
 
@@ -105,4 +107,3 @@ def test_pc_010_finished_and_the_result_present_can_be_asked_for(scene: MakeScen
     until = Match("body.status", succeeded="FINISHED") & Expression("body.result != `null`")
     ended = world.ends(spec_of(until=until, result="body.result"))
     assert (ended.output, ended.polls) == (42, 3)
-

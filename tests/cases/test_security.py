@@ -1,0 +1,129 @@
+"""What a response must not be able to make us do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tarry import Fixed, Outcome, Request, Status
+from tests.worlds import DONE, RUNNING, MakeScene, Scene, limits, spec_of
+
+POST = Request(
+    "POST",
+    "https://a.example.com/jobs",
+    headers={"Authorization": "Bearer {secret.TOKEN}", "X-Api-Key": "{secret.TOKEN}"},
+)
+
+
+def found(**changes: Any) -> Any:
+    """A job whose status URL is what the submit's answer says, asked with the same credentials."""
+    poll = Request("GET", "{submit.headers.location}", headers=POST.headers)
+    return spec_of(**{"submit": POST, "poll": poll, "limits": limits("5s"), **changes})
+
+
+def asked(world: Scene, location: str, spec: Any, *answers: Any) -> tuple[Any, list[httpx.Request]]:
+    """The job's end, and the polls that left."""
+    left, seen = list(answers) or [httpx.Response(200, json=DONE)], []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            return httpx.Response(202, json={}, headers={"location": location})
+        seen.append(request)
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    async def main() -> Any:
+        async with (
+            httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client,
+            world.poller(transport=None, client=client, secrets={"TOKEN": "hunter2"}) as poller,
+        ):
+            return await poller.await_job("orders", spec, raises=False)
+
+    return world.run(main), seen
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["https://evil.example.net/s", "//evil.example.net/s", "http://a.example.com/s", "https://169.254.169.254/latest"],
+    ids=["another host", "another host without a scheme", "downgrade", "metadata"],
+)
+def test_pc_068_a_status_url_of_another_origin_is_not_polled(scene: MakeScene, location: str) -> None:
+    """Nothing leaves, credentials least of all, and the error says what to do if it is right."""
+    ended, seen = asked(scene(), location, found())
+    assert (ended.outcome, seen) == (Outcome.TIMED_OUT, [])
+
+
+@pytest.mark.parametrize(
+    ("location", "url"),
+    [
+        ("/s/1", "https://a.example.com/s/1"),
+        ("s/1?sig=a%2Bb", "https://a.example.com/s/1?sig=a%2Bb"),
+        ("https://a.example.com/s/1", "https://a.example.com/s/1"),
+    ],
+    ids=["absolute path", "relative", "whole"],
+)
+def test_pc_068_a_relative_status_url_is_resolved(scene: MakeScene, location: str, url: str) -> None:
+    """Against the URL of the request that found it; its credentials go along."""
+    ended, (poll,) = asked(scene(), location, found())
+    assert ended.outcome is Outcome.SUCCEEDED
+    assert (str(poll.url), poll.headers["x-api-key"]) == (url, "hunter2")
+
+
+def test_pc_068_an_allowed_host_gets_no_credentials(scene: MakeScene) -> None:
+    """Allowing a host lets a status URL lead there; secrets are still bound to the origin that names them."""
+    spec = found(allowed_hosts=["b.example.com"], poll=Request("GET", "{submit.headers.location}"))
+    ended, (poll,) = asked(scene(), "https://b.example.com/s/1", spec)
+    assert ended.outcome is Outcome.SUCCEEDED
+    assert "hunter2" not in str(poll.headers.raw)
+
+
+def test_pc_072_a_303_can_be_the_success(scene: MakeScene) -> None:
+    """Redirects are not followed: where the condition judges the code, a 303 to the result ends the wait."""
+    results = [httpx.Response(202), httpx.Response(202), httpx.Response(303, headers={"location": "/result/1"})]
+    ended, seen = asked(scene(), "/s/1", found(until=Status(succeeded=303, pending=202)), *results)
+    assert (ended.outcome, len(seen)) == (Outcome.SUCCEEDED, 3)
+    assert ended.last.headers["location"] == "/result/1"
+
+
+def test_pc_072_a_stray_redirect_is_a_failed_poll(scene: MakeScene) -> None:
+    """Where nothing judges it, a 302 is neither followed nor taken for an answer."""
+    redirect = httpx.Response(302, headers={"location": "https://b.example.com/s/1"})
+    ended, seen = asked(scene(), "/s/1", found(), redirect)
+    assert ended.outcome is Outcome.TIMED_OUT
+    assert {request.url.host for request in seen} == {"a.example.com"}
+
+
+def test_pc_069_credentials_are_asked_for_before_each_poll(scene: MakeScene) -> None:
+    """A token that lives shorter than the job: each poll goes out with the one that is good then."""
+    world = scene()
+    tokens: list[str] = []
+
+    def secret(name: str) -> str:
+        tokens.append(f"T{len(tokens) + 1}")
+        return tokens[-1]
+
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["authorization"])
+        return httpx.Response(200, json=RUNNING if len(seen) < 3 else DONE)
+
+    async def main() -> Any:
+        poll = Request("GET", "https://a.example.com/s/1", headers={"Authorization": "Bearer {secret.TOKEN}"})
+        async with (
+            httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client,
+            world.poller(transport=None, client=client, secrets=secret) as poller,
+        ):
+            return await poller.await_job("orders", spec_of(poll=poll, strategy=Fixed("1m")))
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+    assert seen == ["Bearer T1", "Bearer T2", "Bearer T3"]
+
+
+def test_pc_069_a_job_that_stays_denied_ends_soon(scene: MakeScene) -> None:
+    """Not at its deadline: after three denials in a row, with an outcome that says it may still run."""
+    world = scene(RUNNING, 401)
+    error = world.fails(spec_of())
+    assert (error.outcome, world.job.polls) == (Outcome.UNREACHABLE, 4)
+    assert "access denied 3 times in a row" in str(error)
