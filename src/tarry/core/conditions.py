@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator
 
 from tarry.core.condition import AllOf, AnyOf, Condition, Not, Path
+from tarry.core.evaluation import Judging, is_true
 from tarry.core.expressions import roots, search
 from tarry.core.function import Function, as_function
-from tarry.core.judgement import SUCCESSES, InvalidAnswer, Judgement, copied, is_true, look, shown, verdict_of
+from tarry.core.judgement import SUCCESSES, InvalidAnswer, Judgement, copied, look, shown, verdict_of
 from tarry.core.matching import Match, Status
 from tarry.words import Verdict
 
@@ -62,7 +63,7 @@ class Acceptors(Condition):
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         seen = look([path for path, _ in self.pairs], document)
         for path, verdict in self.pairs:
-            if is_true(search(path, document)):
+            if is_true(search(path, document, Judging)):
                 return Judgement(verdict, shown(seen), seen)
         return Judgement(Verdict.UNKNOWN, shown(seen), seen)
 
@@ -88,7 +89,7 @@ class Expression(Condition):
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         seen = look([self.expression], document)
-        return Judgement(verdict_of(search(self.expression, document)), shown(seen), seen)
+        return Judgement(verdict_of(search(self.expression, document, Judging)), shown(seen), seen)
 
 
 class Custom(Condition):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import jmespath
-from jmespath import functions
 from jmespath.exceptions import JMESPathError
 from jmespath.lexer import Lexer
+
+from tarry.core.evaluation import Functions, Reading
 
 Steps: TypeAlias = tuple[str | int, ...]
 """A plain path: names and list positions."""
@@ -31,37 +32,32 @@ _CHAINS = frozenset({"subexpression", "index_expression", "pipe"})
 _PROJECTIONS = frozenset({"projection", "value_projection", "filter_projection", "flatten"})
 
 
-class _Functions(functions.Functions):
-    """The standard functions, and `lower`."""
-
-    @functions.signature({"types": ["string", "null"]})
-    def _func_lower(self, text: str | None) -> str | None:
-        return None if text is None else text.lower()
-
-
-_OPTIONS = jmespath.Options(custom_functions=_Functions())
-
-
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """An expression, ready to run: by plain steps where it is a plain path."""
+    """An expression, ready to run. `steps`: it is a plain path; `shares`: it may give the same value many times."""
 
-    search: Callable[[Any], Any]
     tree: Mapping[str, Any]
+    steps: Steps | None
+    shares: bool
 
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> _Compiled:
-    found = jmespath.compile(expression)
-    steps = _steps(found.parsed)
-    if steps is not None:
-        return _Compiled(lambda document: _walk(document, steps), found.parsed)
-    return _Compiled(lambda document: found.search(document, options=_OPTIONS), found.parsed)
+    tree = jmespath.compile(expression).parsed
+    return _Compiled(tree, _steps(tree), "multi_select" in str(tree))
 
 
-def search(expression: str, document: Any) -> Any:
-    """What the expression selects; None where a name is missing. Raises what JMESPath raises on wrong types."""
-    return _compiled(expression).search(document)
+def search(expression: str, document: Any, reading: type[Reading] = Reading) -> Any:
+    """What the expression selects; None where a name is missing.
+
+    Raises what JMESPath raises on wrong types, and `TooCostly` when it takes too long.
+    """
+    compiled = _compiled(expression)
+    if compiled.steps is not None:
+        return _walk(document, compiled.steps)
+    run = reading()
+    found = run.visit(compiled.tree, document)
+    return run.measured(found) if compiled.shares else found
 
 
 def checked(expression: str, within: frozenset[str] | None = None) -> str:
@@ -216,7 +212,7 @@ def _check_node(node: Mapping[str, Any]) -> None:
 
 
 def _check_function(name: str, given: int) -> None:
-    known = _Functions.FUNCTION_TABLE
+    known = Functions.FUNCTION_TABLE
     if name not in known:
         near = get_close_matches(name, known, n=1)
         raise ValueError(f"no function {name}()" + (f"; did you mean {near[0]}()?" if near else ""))

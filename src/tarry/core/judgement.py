@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +19,8 @@ _WORDS = frozenset(Verdict)
 _NO_SCALARS = frozenset({"missing", "object", "list"})
 _LONGEST_SHOWN = 60
 _LONGEST_NUMBER = 128
-_MOST_SEEN = 8
+MOST_SEEN = 8
+_SEPARATORS = re.compile(r"[\s_-]+")
 
 
 class InvalidAnswer(Exception):
@@ -69,12 +71,29 @@ def look(expressions: Iterable[str], document: Mapping[str, Any]) -> tuple[tuple
     """What the answer holds at the paths that the expressions read."""
     read = dict.fromkeys(path for expression in expressions for path in paths(expression))
     shown = [path for path in read if not _ANSWERED.isdisjoint(roots(path))]
-    return tuple((path, short(search(path, document))) for path in shown[:_MOST_SEEN])
+    return tuple((path, short(search(path, document))) for path in shown[:MOST_SEEN])
 
 
 def shown(seen: tuple[tuple[str, str], ...]) -> str | None:
     """The first value that says something."""
     return next((value for _, value in seen if value not in _NO_SCALARS), None)
+
+
+def of_all(verdicts: Sequence[Verdict]) -> Verdict:
+    """What the elements of a list say together: the first failure, else what is open, else success of all."""
+    failures = [verdict for verdict in verdicts if verdict in FAILURES]
+    better = [verdict for verdict in verdicts if verdict is not Verdict.SUCCEEDED]
+    return [*failures, *_open(verdicts), *better, Verdict.SUCCEEDED][0]
+
+
+def of_any(verdicts: Sequence[Verdict]) -> Verdict:
+    """What the elements of a list say when one is enough: the first success, else what is open, else the first."""
+    return [*(verdict for verdict in verdicts if verdict in SUCCESSES), *_open(verdicts), *verdicts][0]
+
+
+def _open(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """What goes on, the most telling first: a word that is not known, then one under way, then one that is blocked."""
+    return [verdict for verdict in (Verdict.UNKNOWN, Verdict.PENDING, Verdict.BLOCKED) if verdict in verdicts]
 
 
 def all_of(found: Sequence[Judgement]) -> Judgement:
@@ -100,7 +119,7 @@ def _merged(verdict: Verdict, found: Sequence[Judgement]) -> Judgement:
     """One judgement of several: the value of one with this verdict where there is one, and all that was seen."""
     values = [each.value for each in found if each.verdict is verdict] + [each.value for each in found]
     seen = dict.fromkeys(pair for each in found for pair in each.seen)
-    return Judgement(verdict, next((value for value in values if value is not None), None), tuple(seen)[:_MOST_SEEN])
+    return Judgement(verdict, next((value for value in values if value is not None), None), tuple(seen)[:MOST_SEEN])
 
 
 def verdict_of(answer: object, *, words: bool = False) -> Verdict:
@@ -113,12 +132,7 @@ def verdict_of(answer: object, *, words: bool = False) -> Verdict:
     raise InvalidAnswer(f"{kind}{short(answer)}" if answer is not None else "nothing (null)")
 
 
-def is_true(value: object) -> bool:
-    """Whether JMESPath takes the value for true."""
-    return value is not None and value is not False and value not in ("", [], {})
-
-
-def key_of(value: object, *, case_sensitive: bool) -> object:
+def key_of(value: object, *, case_sensitive: bool = False, ignore_separators: bool = False) -> object:
     """What two equal status values have in common: 1 and 1.0 are equal, 1 and true and "1" are not."""
     match value:
         case bool():
@@ -126,7 +140,8 @@ def key_of(value: object, *, case_sensitive: bool) -> object:
         case int() | float():
             return ("number", value)
         case str():
-            return ("text", value if case_sensitive else value.casefold())
+            text = value if case_sensitive else value.casefold()
+            return ("text", _SEPARATORS.sub("", text) if ignore_separators else text)
         case _:
             return None
 

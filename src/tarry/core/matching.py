@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tarry.core.condition import Condition, Path
+from tarry.core.evaluation import Listing, Reading
 from tarry.core.expressions import roots, search
-from tarry.core.judgement import Judgement, key_of, short
+from tarry.core.judgement import MOST_SEEN, Judgement, key_of, of_all, of_any, short
 from tarry.core.value_sets import Codes, Scalar, Values, check, table
 from tarry.words import Verdict
+
+_MOST_LOOKED_AT = 100
 
 
 class _Sorting(Condition):
@@ -37,10 +40,13 @@ class Match(_Sorting):
 
     - `path`: JMESPath, such as `body.state`.
     - `succeeded`, `failed`, …: one value or a list of texts, numbers or booleans; each value once.
-      Texts are compared without regard to case unless `case_sensitive`.
+      Texts are compared without regard to case unless `case_sensitive`; with `ignore_separators`
+      also without regard to `_`, `-` and blanks.
+    - `over`: the path selects a list, and "all" or "any" of its elements have to be good. All: the first
+      failure, else the wait goes on until each element is good. Any: the first success; a failure when all failed.
     - `unknown`: a value that no set names goes on waiting ("pending", with verdict unknown) or fails ("failed").
 
-    A missing or null value is pending. Raises `SpecError` naming the field.
+    A missing or null value, and with `over` an empty list, is pending. Raises `SpecError` naming the field.
     """
 
     _positional: ClassVar[tuple[str, ...]] = ("path",)
@@ -56,6 +62,8 @@ class Match(_Sorting):
     expired: Values = ()
     skipped: Values = ()
     case_sensitive: bool = Field(default=False, strict=True)
+    ignore_separators: bool = Field(default=False, strict=True)
+    over: Literal["all", "any"] | None = None
     unknown: Literal["pending", "failed"] = "pending"
 
     if TYPE_CHECKING:
@@ -73,24 +81,44 @@ class Match(_Sorting):
             expired: Scalar | Sequence[Scalar] = (),
             skipped: Scalar | Sequence[Scalar] = (),
             case_sensitive: bool = False,
+            ignore_separators: bool = False,
+            over: Literal["all", "any"] | None = None,
             unknown: Literal["pending", "failed"] = "pending",
         ) -> None: ...
 
     def _keys(self, values: Iterable[object]) -> list[object]:
-        return [key_of(value, case_sensitive=self.case_sensitive) for value in values]
+        return [self._key(value) for value in values]
+
+    def _key(self, value: object) -> object:
+        return key_of(value, case_sensitive=self.case_sensitive, ignore_separators=self.ignore_separators)
 
     @property
     def roots(self) -> frozenset[str]:
         return roots(self.path)
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
-        found = search(self.path, document)
-        seen = ((self.path, short(found)),)
-        if found is None:
-            return Judgement(Verdict.PENDING, None, seen)
-        unknown = Verdict.FAILED if self.unknown == "failed" else Verdict.UNKNOWN
-        verdict = self.verdicts.get(key_of(found, case_sensitive=self.case_sensitive), unknown)
-        return Judgement(verdict, seen[0][1], seen)
+        found = search(self.path, document, Reading if self.over is None else Listing)
+        if self.over is not None and isinstance(found, list):
+            return self._judge_list(found)
+        text = short(found)
+        # Over elements, what is no list is a value that no set names.
+        verdict = self._verdict(found if self.over is None or found is None else {})
+        return Judgement(verdict, None if found is None else text, ((self.path, text),))
+
+    def _judge_list(self, elements: list[object]) -> Judgement:
+        if not elements:
+            return Judgement(Verdict.PENDING, None, ((self.path, "empty"),))
+        verdicts = [self._verdict(element) for element in elements]
+        verdict = of_all(verdicts) if self.over == "all" else of_any(verdicts)
+        decisive = elements[verdicts.index(verdict)]
+        texts = dict.fromkeys(short(element) for element in elements[:_MOST_LOOKED_AT])
+        seen = tuple((self.path, text) for text in texts)[:MOST_SEEN]
+        return Judgement(verdict, None if decisive is None else short(decisive), seen)
+
+    def _verdict(self, value: object) -> Verdict:
+        if value is None:
+            return Verdict.PENDING
+        return self.verdicts.get(self._key(value), Verdict.FAILED if self.unknown == "failed" else Verdict.UNKNOWN)
 
 
 class Status(_Sorting):

@@ -9,6 +9,7 @@ from functools import partial
 
 from tarry.core.conditions import Expression
 from tarry.core.decision import Call, Decision, Stop, Wait
+from tarry.core.evaluation import size
 from tarry.core.machine import resume, sending, step
 from tarry.core.observation import CallError, Observation
 from tarry.core.state import JobState
@@ -23,6 +24,7 @@ from tarry.runtime.worker import Worker
 from tarry.words import SECOND, CallKind, ErrorKind
 
 _NEVER = Expression("`false`")
+_LIGHT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +128,9 @@ class Drive:
         return hold, Observation(call.kind, now, now, error=error)
 
     async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
-        """Judge what was seen; a callable condition does so off the event loop, in the time of a call."""
+        """Judge what was seen; off the event loop, in the time of a call, where a callable or its size makes it slow."""
         spec, state, answers = hold.spec, hold.state, hold.answers
-        if spec.until.is_plain:
+        if spec.until.is_plain and size(seen.body, _LIGHT) <= _LIGHT:
             return step(spec, state, seen, self._clock.now(), answers)
         try:
             async with asyncio.timeout(call.timeout / SECOND):
