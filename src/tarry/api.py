@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tarry.chance import token as new_token
 from tarry.clock import SystemClock
-from tarry.core.durations import DurationLike
-from tarry.core.results import Job, JobResult
+from tarry.core.durations import CENTURY, DurationLike
+from tarry.core.results import Job, JobResult, Ticked
 from tarry.core.spec import JobSpec
 from tarry.errors import ResultUnavailable, SpecError, TarryError
 from tarry.http.secrets import Secrets
@@ -25,8 +25,9 @@ from tarry.runtime.commands import Commands
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import Engine
 from tarry.runtime.jobs import Jobs
+from tarry.runtime.sweep import Sweep
 from tarry.runtime.units import Units, drained
-from tarry.runtime.views import failure, lacks_result, result, snapshot, snapshots
+from tarry.runtime.views import failure, lacks_result, result, snapshot, snapshots, ticked
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
 from tarry.words import HOUR, SECOND, Outcome, Phase
@@ -42,6 +43,7 @@ class _Inside:
     engine: Engine
     jobs: Jobs
     commands: Commands
+    sweep: Sweep
 
 
 class Poller:
@@ -58,7 +60,8 @@ class Poller:
     - `transport`, `clock`, `offload`, `token`: stand-ins for the world, for tests.
 
     Raises `SpecError` for arguments that can never work, `StoreError` on entering when
-    the store cannot be used. A poller polls the jobs that are awaited through it.
+    the store cannot be used. A poller polls the jobs that are awaited through it, and
+    others only while `run` runs.
     """
 
     def __init__(
@@ -115,7 +118,8 @@ class Poller:
             tell=self._bulletin.tell,
         )
         engine, jobs = Engine(parts), Jobs(parts, self._bulletin, self._namespace)
-        self._entered = _Inside(engine, jobs, Commands(parts, jobs, engine.rouse))
+        sweep = Sweep(parts, engine, self._namespace)
+        self._entered = _Inside(engine, jobs, Commands(parts, jobs, engine.rouse), sweep)
         return self
 
     async def __aexit__(
@@ -232,6 +236,43 @@ class Poller:
         The remote side is not told. One poll already permitted may still go out.
         """
         return snapshot(await self._inside.commands.cancel(key))
+
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Be a worker: poll whatever is due in this namespace, until cancelled or the poller closes.
+
+        Any number of processes may do so on one store; each job is polled by one of them. What
+        sleeps longer than 30 s is not in memory. A job whose callables are not known here, or whose
+        row is damaged, is left alone. With `until_idle`, returns once no job is left but those.
+        """
+        await self._inside.sweep.run(until_idle=until_idle)
+
+    async def run_once(self, limit: int = 1000) -> int:
+        """One round of a worker: do what is due now for up to `limit` jobs; how many they were.
+
+        Each is submitted or polled as far as it is due, then given back: for a cron job, say.
+        """
+        if limit < 1:
+            raise SpecError("limit", "use 1 or more")
+        return await self._inside.sweep.once(limit)
+
+    async def tick(self, key: str) -> Ticked:
+        """One step of one job, for a queue or a cron that owns the schedule: call again at `next_at`.
+
+        Polls if the job is due and nobody else holds it, and gives it back at once. Too early
+        a call polls nothing. Raises `JobNotFound`, `CheckpointError`.
+        """
+        jobs, sweep = self._inside.jobs, self._inside.sweep
+        row = await jobs.found(key)
+        mine = await sweep.one(row)
+        return ticked(await jobs.found(key), is_mine=mine)
+
+    async def prune(self, older_than: DurationLike) -> int:
+        """Forget the jobs that have been over for longer than this; how many they were.
+
+        In short transactions, so that nobody waits for long. A job that goes on is never touched.
+        """
+        age = span_of("older_than", older_than, 0, CENTURY)
+        return await self._inside.jobs.prune(self._clock.now() - age)
 
     @property
     def _inside(self) -> _Inside:

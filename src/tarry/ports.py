@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeAlias, TypeVar
 
 from tarry.core.observation import Observation
 from tarry.words import SECOND, CallKind, Instant, Json, Micros, Outcome, Phase
 
 T = TypeVar("T")
+
+Place: TypeAlias = tuple[Instant, int]
+"""Where a look at the jobs that are due has come to: (wake, id)."""
 
 
 class Clock(Protocol):
@@ -333,6 +336,24 @@ class Store(Protocol):
 
     def rows(self, jobs: Sequence[int]) -> list[JobRow]:
         """Whole rows by id; ids that are gone are left out."""
+        ...
+
+    def due(self, namespace: str, until: Instant, after: Place, limit: int) -> tuple[list[JobRow], Place | None]:
+        """Jobs that nobody holds and that want an owner by `until`, in the order of (wake, id), past the place.
+
+        With the place to go on after, None when there are no more. Damaged jobs are left out.
+        """
+        ...
+
+    def held(self, namespace: str) -> int:
+        """How many jobs of the namespace some worker holds."""
+        ...
+
+    def prune(self, namespace: str, before: Instant, after: int, limit: int) -> tuple[int, int | None]:
+        """Forget, of the next `limit` jobs with an id past `after`, those that finished before then.
+
+        How many were forgotten, and the id to go on after; None when there are no more.
+        """
         ...
 
     def glance(self, jobs: Sequence[int]) -> list[Glance]:

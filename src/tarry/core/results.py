@@ -63,6 +63,20 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Ticked:
+    """What one `Poller.tick` came to.
+
+    `outcome` is how the job ended, None while it goes on; then `next_at` is when the next call is
+    due (aware, UTC; in the past while another worker is about to make it). `is_mine` is false when
+    another worker holds the job, or when it cannot be polled in this process.
+    """
+
+    outcome: Outcome | None
+    next_at: datetime | None
+    is_mine: bool
+
+
+@dataclass(frozen=True, slots=True)
 class JobResult(Generic[T]):
     """How a job ended.
 

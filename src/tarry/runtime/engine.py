@@ -68,9 +68,39 @@ class Engine:
 
     def leave(self, job: Followed) -> None:
         """Stop waiting; the last one to leave gives the job back as it is."""
-        job.waiters -= 1
+        job.waiters = max(job.waiters - 1, 0)
         if not job.waiters:
             job.rouse()
+
+    async def ready(self) -> None:
+        """Be a worker: registered, and renewed and looked after from now on."""
+        async with self._starting:
+            if self._rounds is None:
+                await self._worker.keep()
+                await self._worker.bury()
+                self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether `close` was called."""
+        return self._closing
+
+    def may_take(self, job: int) -> bool:
+        """Whether no loop looks after this job here yet, and a new one may begin."""
+        return not self._closing and job not in self._jobs
+
+    def take(self, row: JobRow) -> Followed:
+        """Drive a job that was just claimed for as long as it is held; pair it with `give_back`."""
+        job = self._jobs[row.id] = Followed(row, None, self._clock)
+        job.waiters, job.held_by, job.is_taken = 1, row.owner, True
+        self._loops[row.id] = asyncio.create_task(self._loop(job, row), name=f"tarry {row.key}")
+        return job
+
+    def give_back(self, job: Followed) -> None:
+        """Stop driving a job that was taken, unless somebody waits for it; again is fine."""
+        if job.is_taken:
+            job.is_taken = False
+            self.leave(job)
 
     def rouse(self, job: int) -> None:
         """Look at this job now, if it is followed here."""
@@ -96,10 +126,12 @@ class Engine:
         """End the grace of `close` now."""
         self._hurry.set()
 
-    async def _loop(self, job: Followed) -> None:
-        """Until the job is over or nobody waits."""
+    async def _loop(self, job: Followed, taken: JobRow | None = None) -> None:
+        """Until the job is over or nobody waits; one that was taken is driven first."""
         try:
-            await self._ready()
+            await self.ready()
+            if taken is not None:
+                await self._drive_taken(job, taken)
             while job.waiters and not job.over.done():
                 await self._advance(job)
         except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
@@ -108,12 +140,19 @@ class Engine:
             job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
             del self._jobs[job.id], self._loops[job.id]
 
-    async def _ready(self) -> None:
-        async with self._starting:
-            if self._rounds is None:
-                await self._worker.keep()
-                await self._worker.bury()
-                self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
+    async def _drive_taken(self, job: Followed, row: JobRow) -> None:
+        """Drive a job that nobody may wait for: what goes wrong is told to the log and to those who wait later."""
+        try:
+            await self._driven(job, Hold.of(row, None))
+        except Exception:
+            log.exception("job %r cannot be driven here", job.key)
+            job.broke = True
+            for found in await self._units.run(self._store.rows, [job.id]):
+                if found.owner == row.owner:
+                    await self._write_off(found, self._clock.now())
+        finally:
+            self.give_back(job)
+            job.driven.set()
 
     async def _advance(self, job: Followed) -> None:
         """Look once, then hold and drive the job, or rest until it can be held."""
@@ -132,6 +171,9 @@ class Engine:
             at_once = self._clock.now() + LOOK_EVERY
             await job.rest(None if row.owner is not None else max(wanted_at - CLAIM_AHEAD, at_once))
             return
+        await self._driven(job, hold)
+
+    async def _driven(self, job: Followed, hold: Hold) -> None:
         try:
             await self._drive.run(job, hold)
         except LeaseLost as lost:

@@ -21,6 +21,8 @@ class Followed:
 
     Several callers share one of these: `waiters` counts them, `over` holds
     the final row, and `looked` rings once the loop has done what could be done at once.
+    `is_taken` while a worker is one of the waiters, who leaves when the job is not held
+    any more; then `driven` rings, and `broke` says whether that was an accident.
     """
 
     def __init__(self, row: JobRow, spec: JobSpec | None, clock: Clock) -> None:
@@ -33,6 +35,9 @@ class Followed:
         self._wanted_at: Instant | None = None
         self._is_foreign = False
         self.looked = asyncio.Event()
+        self.is_taken = False
+        self.driven = asyncio.Event()
+        self.broke = False
         self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
         self._clock = clock
         self._roused = asyncio.Event()
@@ -71,15 +76,12 @@ class Followed:
 
     def runs_here(self, spec: JobSpec) -> bool:
         """Whether this process knows the callables of the spec; if not, the job is left to others, and once said so."""
-        try:
-            for function in spec.functions:
-                function.load()
-        except LookupError as unknown:
+        unknown = unknown_callable(spec)
+        if unknown is not None:
             level = logging.DEBUG if self._is_foreign else logging.WARNING
             log.log(level, "job %r is left to others: %s", self.key, unknown)
             self._is_foreign = True
-            return False
-        return True
+        return unknown is None
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""
@@ -106,3 +108,13 @@ class Followed:
                 f"job {self.key!r} is not over yet; it lives on, wait for the same key again", key=self.key
             )
         return self.over.result()
+
+
+def unknown_callable(spec: JobSpec) -> LookupError | None:
+    """What this process lacks to poll by the spec: a callable that cannot be found; None when it has all."""
+    try:
+        for function in spec.functions:
+            function.load()
+    except LookupError as unknown:
+        return unknown
+    return None

@@ -20,7 +20,7 @@ from tarry.core.texts import as_json_text
 from tarry.ports import Checkpoint, Event, Grip, JobRow, StoredEvent
 from tarry.runtime.changes import changes
 from tarry.runtime.timeline import extended
-from tarry.words import SECOND, CallKind, Instant, Json, Micros, micros
+from tarry.words import SECOND, CallKind, Instant, Json, Micros, Phase, micros
 
 RESERVE_WITHIN: Micros = 5 * SECOND
 """A wait up to this long reserves its poll in the same commit; a longer one shortly before it is due."""
@@ -70,6 +70,11 @@ class Hold:
     def answers(self) -> Answers:
         """What was answered so far."""
         return Answers(submit=None if self.row.submit is None else json.loads(self.row.submit))
+
+    @property
+    def next_kind(self) -> CallKind:
+        """What the next call of the job is."""
+        return CallKind.SUBMIT if self.state.phase in {Phase.SUBMITTING, Phase.SENDING} else CallKind.POLL
 
     def spent(self) -> Self:
         """The permit is used up, from before the first byte leaves; it never comes back."""

@@ -14,7 +14,9 @@ from tarry.runtime.arguments import key_of
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import LOOK_EVERY
-from tarry.words import SECOND, micros
+from tarry.words import SECOND, Instant, micros
+
+_PRUNED_AT_ONCE = 500
 
 
 class Jobs:
@@ -56,6 +58,16 @@ class Jobs:
     async def events(self, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
         """The stored events past the cursor, oldest first."""
         return await self._units.ask(self._store.events, self.namespace, key, after, limit)
+
+    async def prune(self, before: Instant) -> int:
+        """Forget the jobs that finished before then, some at a time; how many."""
+        total, after = 0, 0
+        while True:
+            pruned, further = await self._units.ask(self._store.prune, self.namespace, before, after, _PRUNED_AT_ONCE)
+            total += pruned
+            if further is None:
+                return total
+            after = further
 
     async def watch(self, key: str, after: tuple[int, int]) -> AsyncGenerator[StoredEvent]:
         """The events past the cursor as they come, until the job is over."""

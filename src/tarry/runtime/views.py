@@ -12,7 +12,7 @@ from tarry.codec import decode_observation, decode_spec, state_of
 from tarry.core.diagnosis import explain
 from tarry.core.fetching import is_fetched
 from tarry.core.observation import Observation
-from tarry.core.results import Job, JobResult
+from tarry.core.results import Job, JobResult, Ticked
 from tarry.core.texts import short
 from tarry.errors import CheckpointError, JobError, ResultUnavailable, error_for
 from tarry.ports import JobRow
@@ -105,6 +105,12 @@ def unavailable(row: JobRow, why: str) -> ResultUnavailable:
         outcome, _ = _end(row)
         message = f"{short(row.key, _KEY)}: {outcome}, but its result is not available: {why}; wait for it to try again"
         return ResultUnavailable(message, key=row.key, outcome=outcome, job=snapshot(row), last=_last(row))
+
+
+def ticked(row: JobRow, *, is_mine: bool) -> Ticked:
+    """Where the job stands after a tick; raises `CheckpointError` when the row is damaged."""
+    job = snapshot(row)
+    return Ticked(job.outcome, job.next_poll_at, is_mine or job.outcome is not None)
 
 
 @contextmanager

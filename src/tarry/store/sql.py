@@ -14,10 +14,12 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine, RowMapping, Update
 
 from tarry.errors import CheckpointError, StoreError
-from tarry.ports import Checkpoint, Event, Glance, Grip, JobRow, Listing, NewJob, StoredEvent
+from tarry.ports import Checkpoint, Event, Glance, Grip, JobRow, Listing, NewJob, Place, StoredEvent
+from tarry.store.backlog import Backlog
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append, read_after
 from tarry.store.migrations import migrate
+from tarry.store.retention import Retention
 from tarry.store.rows import check_key, clean, cleaned, fits, glance, job_row, new_job, spec_hash
 from tarry.store.sqlite import Database, SqliteFile, sqlite_path
 from tarry.store.statements import Statements, grip_params
@@ -45,6 +47,8 @@ class SqlStore:
         self._database = _database(store) if isinstance(store, str | URL | Engine) else store
         self._sql = Statements(self.tables)
         self._workers = Workers(self._database, self.tables, self._sql)
+        self._backlog = Backlog(self._database, self.tables, self._sql)
+        self._retention = Retention(self._database, self.tables)
         self.blocking = self._database.blocking
 
     def open(self, now: Instant) -> None:  # noqa: ARG002 - for databases with a clock of their own to compare with
@@ -180,6 +184,18 @@ class SqlStore:
                 for ids in _chunks(jobs)
                 for seen in _sound(connection.execute(self._sql.glance, {"p_ids": ids}).mappings().all(), glance)
             ]
+
+    def due(self, namespace: str, until: Instant, after: Place, limit: int) -> tuple[list[JobRow], Place | None]:
+        """Jobs that want an owner by `until`, by (wake, id); one that is damaged is reported once and passed by."""
+        return self._backlog.look(namespace, until, after, limit)
+
+    def held(self, namespace: str) -> int:
+        """How many jobs of the namespace some worker holds."""
+        return self._backlog.count_held(namespace)
+
+    def prune(self, namespace: str, before: Instant, after: int, limit: int) -> tuple[int, int | None]:
+        """Forget finished jobs of the next `limit` ones; how many, and the id to go on after."""
+        return self._retention.prune(namespace, before, after, limit)
 
     def listing(self, page: Listing) -> list[JobRow]:
         """One page by id; damaged jobs are left out."""

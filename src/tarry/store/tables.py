@@ -113,8 +113,11 @@ class Tables:
         )
         self._index(table, "key", "namespace", "key", unique=True)
         self._index(table, "listing", "namespace", "id")
-        for name in ("wake", "owner", "attn"):
-            # Partial: of many jobs, few want an owner, have one, or have a message for it.
+        # Pruning asks which specs are still used.
+        self._index(table, "spec", "spec")
+        # Partial: of many jobs, few want an owner, have one, or have a message for it.
+        self._index(table, "wake", "namespace", "wake", partial=True)
+        for name in ("owner", "attn"):
             self._index(table, name, name, partial=True)
         return table
 
@@ -133,7 +136,7 @@ class Tables:
         )
 
     def _index(self, table: Table, name: str, *columns: str, unique: bool = False, partial: bool = False) -> None:
-        where = table.c[columns[0]].is_not(None) if partial else None
+        where = table.c[columns[-1]].is_not(None) if partial else None
         Index(
             f"{table.name}_{name}",
             *(table.c[column] for column in columns),

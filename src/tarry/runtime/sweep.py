@@ -1,0 +1,186 @@
+"""The worker: takes whatever is due in the store, and has the engine poll it.
+
+A sweep walks along the jobs that want an owner, in the order in which they
+came to want one, and claims those that can be polled here, many in one
+transaction. What sleeps long is a row and nothing else: only jobs that are due
+soon are claimed, and a job is given back when its next wait is long.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tarry.errors import CheckpointError
+from tarry.ports import JobRow, Place
+from tarry.runtime.drive import Parts
+from tarry.runtime.engine import CLAIM_AHEAD, Engine
+from tarry.runtime.followed import Followed, unknown_callable
+from tarry.runtime.hold import Hold
+from tarry.runtime.hosts import host_of
+from tarry.words import MINUTE, SECOND, Instant, Micros
+
+log = logging.getLogger("tarry.worker")
+
+SWEEP_EVERY: Micros = SECOND // 2
+"""How often a worker looks for jobs that are due."""
+
+LINE = 64
+"""How many jobs of one host are claimed and not polled yet; more stay in the store, for others as well."""
+
+_PAGE = 250
+_PAGES = 8
+_GLANCE = 20
+_ASIDE: Micros = MINUTE
+_START: Place = (-(1 << 63), 0)
+_FAR: Instant = (1 << 62) - 1
+
+_Wanted: TypeAlias = dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _PassedBy:
+    """A row that cannot be polled here, as it was then, and when to look at it again."""
+
+    step: int
+    until: Instant
+
+
+class Sweep:
+    """Finds the due jobs of one namespace; `run` until stopped, `once` for one round."""
+
+    def __init__(self, parts: Parts, engine: Engine, namespace: str) -> None:
+        self._store = parts.store
+        self._units = parts.units
+        self._clock = parts.clock
+        self._worker = parts.worker
+        self._token = parts.token
+        self._engine = engine
+        self._namespace = namespace
+        self._line: dict[int, tuple[Followed, str]] = {}
+        self._passed_by: dict[int, _PassedBy] = {}
+
+    async def run(self, *, until_idle: bool) -> None:
+        """Poll what is due until the engine closes, or until no job is left that could be polled here."""
+        await self._engine.ready()
+        taken: dict[int, Followed] = {}
+        place = _START
+        try:
+            while not self._engine.is_closing:
+                jobs, place = await self._round(place)
+                taken = {number: job for number, job in taken.items() if job.is_taken} | jobs
+                if until_idle and not taken and await self._is_idle():
+                    return
+                await self._clock.sleep(SWEEP_EVERY)
+        finally:
+            for job in taken.values():
+                self._engine.give_back(job)
+
+    async def once(self, limit: int) -> int:
+        """Do what is due now of up to `limit` jobs; how many they were."""
+        await self._engine.ready()
+        jobs: list[Followed] = []
+        place: Place | None = _START
+        while place is not None and len(jobs) < limit:
+            chosen, place = await self._chosen(self._clock.now(), place, limit - len(jobs))
+            jobs += (await self._claimed(chosen)).values()
+            await self._looked_at(jobs)
+        return len(jobs)
+
+    async def one(self, row: JobRow) -> bool:
+        """Do what is due now of this job; False when another holds it or it cannot be polled here."""
+        await self._engine.ready()
+        host = None if row.owner is not None else self._host(row)
+        if host is None:
+            return False
+        if row.wake is None or row.wake > self._clock.now():
+            return True
+        jobs = await self._claimed({row.id: host})
+        await self._looked_at(list(jobs.values()))
+        return bool(jobs)
+
+    async def _looked_at(self, jobs: Sequence[Followed]) -> None:
+        """Until each was polled, or has to wait, and was given back."""
+        try:
+            for job in jobs:
+                await job.looked.wait()
+                self._engine.give_back(job)
+            for job in jobs:
+                await job.driven.wait()
+        finally:
+            for job in jobs:
+                self._engine.give_back(job)
+
+    async def _round(self, place: Place) -> tuple[dict[int, Followed], Place]:
+        """Claim what is due and has room, from the place on; the jobs, and where to go on."""
+        chosen: _Wanted = {}
+        until = self._clock.now() + CLAIM_AHEAD
+        for _ in range(_PAGES):
+            more, further = await self._chosen(until, place, _PAGE)
+            chosen |= more
+            place = _START if further is None else further
+            if further is None:
+                break
+        return await self._claimed(chosen), place
+
+    async def _chosen(self, until: Instant, place: Place, limit: int) -> tuple[_Wanted, Place | None]:
+        """Those of the next jobs that can be polled here, with their hosts."""
+        rows, further = await self._units.run(self._store.due, self._namespace, until, place, min(limit, _PAGE))
+        return dict(self._with_room(rows)), further
+
+    def _with_room(self, rows: Iterable[JobRow]) -> Iterator[tuple[int, str]]:
+        """A host that is slow keeps its own jobs waiting, and nobody else's."""
+        self._line = {number: place for number, place in self._line.items() if not place[0].looked.is_set()}
+        room = Counter(host for _, host in self._line.values())
+        for row in rows:
+            host = self._host(row)
+            if host is not None and room[host] < LINE:
+                room[host] += 1
+                yield row.id, host
+
+    async def _claimed(self, chosen: _Wanted) -> dict[int, Followed]:
+        worker, now = self._worker.id, self._clock.now()
+        if not chosen or worker is None:
+            return {}
+        rows = await self._units.run(self._store.claim, worker, self._token(), now, list(chosen))
+        late = [row.grip for row in rows if not self._engine.may_take(row.id)]
+        jobs = {row.id: self._engine.take(row) for row in rows if self._engine.may_take(row.id)}
+        if late:
+            await self._units.run(self._store.release, late, now)
+        self._line |= {number: (job, chosen[number]) for number, job in jobs.items()}
+        return jobs
+
+    def _host(self, row: JobRow) -> str | None:
+        """The host of the job's next call; None where it is looked after already, or cannot be polled here."""
+        known = self._passed_by.get(row.id)
+        is_known = known is not None and known.step == row.step and self._clock.now() < known.until
+        if is_known or not self._engine.may_take(row.id):
+            return None
+        try:
+            hold = Hold.of(row, None)
+            unknown = unknown_callable(hold.spec)
+            if unknown is None:
+                self._passed_by.pop(row.id, None)
+                return host_of(hold.spec.target(hold.next_kind), hold.values)
+            problem: Exception = unknown
+        except CheckpointError as damaged:
+            problem = damaged
+        if known is None:
+            log.warning("job %r is left alone: %s", row.key, problem)
+        self._passed_by[row.id] = _PassedBy(row.step, self._clock.now() + _ASIDE)
+        return None
+
+    async def _is_idle(self) -> bool:
+        """Whether no job is left but those that cannot be polled here; as of one moment, or not known."""
+        before = await self._units.run(self._store.version)
+        if await self._units.run(self._store.held, self._namespace):
+            return False
+        place: Place | None = _START
+        while place is not None:
+            rows, place = await self._units.run(self._store.due, self._namespace, _FAR, place, _GLANCE)
+            if any(self._host(row) is not None for row in rows):
+                return False
+        return await self._units.run(self._store.version) == before

@@ -1,0 +1,120 @@
+"""The contract of a store, as to what is due and what is over."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from sqlalchemy.dialects import sqlite
+
+from tarry.ports import Place
+from tarry.words import SECOND
+from tests.contract.bench import START, TTL, Bench, ending, grip, held, new_job, reread, told, write
+
+BEGIN: Place = (-(1 << 63), 0)
+
+
+def due(bench: Bench, until: int = START, after: Place = BEGIN, limit: int = 10) -> tuple[list[str], Place | None]:
+    """The keys of the jobs that are due, and where to go on."""
+    rows, place = bench.store.due("default", until, after, limit)
+    return [row.key for row in rows], place
+
+
+def test_what_is_due_comes_in_the_order_in_which_it_came_due(bench: Bench) -> None:
+    """Only what is due by then, page by page, each job once."""
+    for number, key in enumerate(["c", "a", "b", "later"]):
+        bench.store.add(new_job(key, due=START - 3 + number if key != "later" else START + 1))
+    bench.store.add(new_job("b2", due=START - 1))
+    keys, place = due(bench, limit=3)
+    assert (keys, place is None) == (["c", "a", "b"], False)
+    assert place is not None
+    assert due(bench, after=place, limit=3) == (["b2"], None)
+    assert due(bench, START + 1, limit=3)[0] == ["c", "a", "b"]
+    assert due(bench, START + 1, place)[0] == ["b2", "later"]
+
+
+def test_what_is_held_or_over_is_not_due(bench: Bench) -> None:
+    """A job that was given back is, from its due time on."""
+    taken = held(bench.store)
+    bench.store.add(new_job("free"))
+    assert due(bench)[0] == ["free"]
+    assert bench.store.held("default") == 1
+    assert bench.store.checkpoint([write(grip(taken), 1, release=True)]) == [True]
+    assert due(bench)[0] == ["free"]
+    assert due(bench, START + 10 * SECOND)[0] == ["free", "orders"]
+    (again,) = bench.store.claim(taken.owner or 0, "n2", START, [taken.id])
+    assert bench.store.checkpoint([ending(grip(again))]) == [True]
+    assert due(bench, START + 10 * SECOND)[0] == ["free"]
+    assert bench.store.held("default") == 0
+
+
+def test_due_is_asked_of_one_namespace(bench: Bench) -> None:
+    """Another one's jobs are not seen, and one that cannot exist has none."""
+    bench.store.add(new_job(namespace="other"))
+    assert due(bench) == ([], None)
+    assert bench.store.held("other") == 0
+    assert bench.store.due("\ud800", START, BEGIN, 10) == ([], None)
+
+
+def test_a_damaged_row_is_passed_by_and_said_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    """A page of nothing else still leads on to the next one."""
+    for key in ("a", "b", "c"):
+        bench.store.add(new_job(key))
+    bench.damage("phase = 'nowhere'", "a")
+    bench.damage("phase = 'nowhere'", "b")
+    with caplog.at_level(logging.ERROR):
+        keys, place = due(bench, limit=2)
+        assert (keys, place is None) == ([], False)
+        assert place is not None
+        assert due(bench, after=place, limit=2) == (["c"], None)
+        due(bench)
+    assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "walk"),
+    [
+        ("due", "USING INDEX tarry_job_wake (namespace=? AND wake>? AND wake<?)"),
+        ("held", "USING INDEX tarry_job_owner"),
+    ],
+)
+def test_a_look_walks_along_its_index(bench: Bench, statement: str, walk: str) -> None:
+    """However many jobs sleep or are over, none of them is visited, and nothing is sorted."""
+    asked = getattr(bench.store._backlog, statement).compile(dialect=sqlite.dialect())
+    values = dict.fromkeys(asked.params, 1)
+    with bench.store._database.read() as connection:
+        rows = connection.exec_driver_sql(
+            f"EXPLAIN QUERY PLAN {asked}", tuple(values[name] for name in asked.positiontup or ())
+        )
+        plan = " | ".join(str(row[-1]) for row in rows)
+    assert walk in plan
+    assert "TEMP B-TREE" not in plan
+
+
+def test_what_has_been_over_for_long_is_forgotten(bench: Bench) -> None:
+    """With its events and its spec, some jobs at a time, and nothing that goes on or ended later."""
+    for number in range(3):
+        over = held(
+            bench.store, f"over-{number}", spec=f'{{"poll":{number}}}', nonce=f"n{number}", events=[told("created")]
+        )
+        assert bench.store.checkpoint([ending(grip(over))]) == [True]
+    live, _ = bench.store.add(new_job("live", spec='{"poll":0}'))
+    assert bench.store.prune("default", START + SECOND, 0, 10) == (0, None)
+    assert bench.store.prune("other", START + SECOND + 1, 0, 10) == (0, None)
+    assert bench.store.prune("\ud800", START + SECOND + 1, 0, 10) == (0, None)
+    pruned, further = bench.store.prune("default", START + SECOND + 1, 0, 2)
+    assert (pruned, further is None) == (2, False)
+    assert bench.store.prune("default", START + SECOND + 1, further or 0, 2) == (1, live.id)
+    assert bench.store.prune("default", START + SECOND + 1, live.id, 2) == (0, None)
+    assert reread(bench.store, live) == live
+    assert [bench.count(f"tarry_{table}") for table in ("job", "event", "spec")] == [1, 0, 1]
+
+
+def test_a_key_that_was_forgotten_is_free_again(bench: Bench) -> None:
+    """A job of the same name is a new one, with an id of its own."""
+    over = held(bench.store)
+    bench.store.checkpoint([ending(grip(over))])
+    bench.store.prune("default", START + TTL, 0, 10)
+    row, created = bench.store.add(new_job(token="another"))
+    assert created
+    assert row.id > over.id
