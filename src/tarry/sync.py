@@ -140,6 +140,10 @@ class Poller(_Twin):
     history = _blocking(api.Poller.history)
     watch = _iterating(api.Poller.watch)
     cancel = _blocking(api.Poller.cancel)
+    run = _blocking(api.Poller.run)
+    run_once = _blocking(api.Poller.run_once)
+    tick = _blocking(api.Poller.tick)
+    prune = _blocking(api.Poller.prune)
 
 
 def await_job(

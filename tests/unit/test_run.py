@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tarry import Fixed, Limits, Outcome, SpecError
+from tarry import Fixed, Limits, Outcome, Request, SpecError
+from tarry.testing import ScriptedJob
 from tarry.testing.scripted import Answer
 from tests.pollers import FAILED, QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
 
@@ -70,6 +71,26 @@ def test_many_jobs_are_polled_each_at_its_time() -> None:
     for job in jobs:
         took = (job.finished_at - job.created_at).total_seconds()
         assert 0 <= took - 2 * waits[job.key.partition("-")[0]] < 4, job.key
+
+
+def test_the_result_is_fetched_where_nobody_awaits_it(caplog: pytest.LogCaptureFixture) -> None:
+    """The worker that saw the success asks for the result; one that cannot be had is left for whoever waits."""
+    fetch = Request("GET", "https://api.example.com/results/{key}")
+    world = World([SUCCEEDED])
+    world.job = ScriptedJob(
+        [SUCCEEDED], fetch=[by_key(lambda key, _: {"rows": 7} if key == "good" else 403)], clock=world.clock
+    )
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            for key in ("good", "bad"):
+                await poller.add(key, polled(fetch=fetch, result="body.rows"))
+            await poller.run(until_idle=True)
+            return await poller.get("good"), await poller.get("bad")
+
+    good, bad = world.run(main)
+    assert (good.output, bad.output, bad.outcome) == (7, None, Outcome.SUCCEEDED)
+    assert "its result is not available" in caplog.text
 
 
 def test_a_job_that_comes_later_is_noticed_within_a_second() -> None:

@@ -11,7 +11,7 @@ from tarry.codec import decode_spec, state_of
 from tarry.core.decision import Wait
 from tarry.core.machine import resume
 from tarry.core.spec import JobSpec
-from tarry.errors import JobNotFound, LeaseLost, TarryError
+from tarry.errors import JobNotFound, LeaseLost, ResultUnavailable, TarryError
 from tarry.ports import Checkpoint, JobRow
 from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.fetching import Fetching
@@ -143,7 +143,12 @@ class Engine:
     async def _drive_taken(self, job: Followed, row: JobRow) -> None:
         """Drive a job that nobody may wait for: what goes wrong is told to the log and to those who wait later."""
         try:
-            await self._driven(job, Hold.of(row, None))
+            hold = Hold.of(row, None)
+            await self._driven(job, hold)
+            if hold.spec.fetch is not None:
+                await self._fetch_taken(job)
+        except ResultUnavailable as missing:
+            log.warning("%s", missing)
         except Exception:
             log.exception("job %r cannot be driven here", job.key)
             job.broke = True
@@ -153,6 +158,12 @@ class Engine:
         finally:
             self.give_back(job)
             job.driven.set()
+
+    async def _fetch_taken(self, job: Followed) -> None:
+        """The result of a job that ended while it was driven here, once."""
+        for row in await self._units.run(self._store.rows, [job.id]):
+            if row.outcome is not None:
+                await self._fetching.run(job, row)
 
     async def _advance(self, job: Followed) -> None:
         """Look once, then hold and drive the job, or rest until it can be held."""
