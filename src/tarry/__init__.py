@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tarry.core.conditions import Acceptors, Expression, Match, Status
     from tarry.core.limits import Limits
     from tarry.core.observation import Observation
+    from tarry.core.phases import Phases
     from tarry.core.plan import plan
     from tarry.core.policies import Errors, Hints
     from tarry.core.request import Request
@@ -72,6 +73,7 @@ __all__ = [
     "Observation",
     "Outcome",
     "Phase",
+    "Phases",
     "Poller",
     "Request",
     "ResultUnavailable",
@@ -93,6 +95,7 @@ _HOMES = {
     "core.conditions": ("Acceptors", "Expression", "Match", "Status"),
     "core.limits": ("Limits",),
     "core.observation": ("Observation",),
+    "core.phases": ("Phases",),
     "core.plan": ("plan",),
     "core.policies": ("Errors", "Hints"),
     "core.request": ("Request",),

@@ -150,6 +150,8 @@ class WaitSource(StrEnum):
 
     START = "start"
     STRATEGY = "strategy"
+    STRATEGY_ERROR = "strategy_error"
+    """The strategy is a callable and raised: the default strategy stood in."""
     MAXIMUM = "maximum"
     HINT = "hint"
     HINT_BOUND = "hint_bound"

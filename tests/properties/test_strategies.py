@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarry.core.durations import CENTURY, parse, write
-from tarry.core.strategies import Exponential, Fixed, Jitter, Linear, Strategy, jittered
+from tarry.core.strategies import Exponential, Fixed, Jitter, Linear, Simple, jittered
 from tarry.words import Micros, micros, span
 
 LENGTHS = st.integers(min_value=1, max_value=CENTURY)
@@ -47,7 +47,7 @@ def test_waits_are_exact_to_the_microsecond(strategy: Linear | Exponential, n: i
 
 
 @given(growing() | LENGTHS.map(lambda length: Fixed(span(length))), POLLS, POLLS)
-def test_waits_are_bounded_and_never_shrink(strategy: Strategy, one: int, other: int) -> None:
+def test_waits_are_bounded_and_never_shrink(strategy: Simple, one: int, other: int) -> None:
     """Up to a billion polls a wait is finite, above 0, at most 100 years, and not shorter after a later poll."""
     earlier, later = strategy.delay(min(one, other))[0], strategy.delay(max(one, other))[0]
     assert 0 < earlier <= later <= CENTURY

@@ -24,7 +24,7 @@ from tarry.codec import (
 )
 from tarry.core import CallError, JobState, Observation
 from tarry.core.noting import MAX_SEEN, MAX_UNKNOWN
-from tarry.core.state import Confirming, Seen, Streak
+from tarry.core.state import Confirming, Seen, Stage, Streak
 from tarry.ports import JobRow
 from tarry.words import SECOND, CallKind, ErrorKind, Phase, WaitSource
 from tests.unit.scripted import GET, POST, Script, http, spec
@@ -55,6 +55,7 @@ FULL = JobState(
     unknown=("a", "b"),
     error="e",
     wait=7,
+    stage=Stage(1, 2, NOW + 9),
     outcome=Outcome.FAILED,
     reason="r",
     finished_at=NOW + 8,
@@ -139,7 +140,8 @@ def test_the_worst_state_is_under_2_kb() -> None:
         confirming=Confirming(Outcome.SUBMIT_UNKNOWN, 1000),
         seen=tuple(replace(one, times=999_999_999) for one in script.state.seen),
         wait=NOW,
-        wait_source=WaitSource.ERROR_BACKOFF,
+        wait_source=WaitSource.STRATEGY_ERROR,
+        stage=Stage(99, 999_999_999, NOW),
         finished_at=NOW,
         reason=script.state.error,
     )

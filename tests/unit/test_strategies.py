@@ -7,12 +7,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from tarry.core.durations import CENTURY
-from tarry.core.strategies import AnyStrategy, Exponential, Fixed, Jitter, Linear, Strategy, jittered
+from tarry.core.phases import AnyStrategy
+from tarry.core.strategies import Exponential, Fixed, Jitter, Linear, Simple, jittered
 from tarry.errors import SpecError
 from tarry.words import MINUTE, SECOND
 
 
-def seconds(strategy: Strategy, count: int) -> list[float]:
+def seconds(strategy: Simple, count: int) -> list[float]:
     return [strategy.delay(n)[0] / SECOND for n in range(1, count + 1)]
 
 
@@ -30,7 +31,7 @@ def seconds(strategy: Strategy, count: int) -> list[float]:
         (Exponential("5s", factor=1), [5, 5, 5]),
     ],
 )
-def test_the_wait_after_each_poll(strategy: Strategy, expected: list[float]) -> None:
+def test_the_wait_after_each_poll(strategy: Simple, expected: list[float]) -> None:
     """Fixed stays, linear adds a step, exponential multiplies; the maximum cuts."""
     assert seconds(strategy, 3) == expected
 
@@ -118,7 +119,7 @@ def test_a_key_with_any_characters_draws() -> None:
 
 
 @pytest.mark.parametrize("strategy", [Fixed(5), Linear("5s", jitter="half"), Exponential("5s", maximum="1m")])
-def test_a_strategy_survives_json(strategy: Strategy) -> None:
+def test_a_strategy_survives_json(strategy: Simple) -> None:
     """What was set is enough to load the same strategy again, through its class and through the union."""
     dumped = strategy.model_dump(mode="json", exclude_unset=True)
     assert type(strategy).model_validate(dumped) == strategy

@@ -17,6 +17,7 @@ _OF_SUBMIT = frozenset({"created", "submit_sent", "submitted", "submit_failed"})
 _WORDS_OF_SOURCE = {
     "start": "first poll",
     "strategy": "strategy",
+    "strategy_error": "the strategy failed: default strategy",
     "maximum": "maximum",
     "hint": "server's hint",
     "hint_bound": "server's hint, cut to the bound",
@@ -91,7 +92,9 @@ def _progress(data: Mapping[str, Json]) -> str:
 
 def _wait(data: Mapping[str, Json]) -> str:
     name = data.get("source")
-    return f"wait set by {source(name if isinstance(name, str) else None)}"
+    error = data.get("error")
+    why = f" ({plain(readable(str(error)), 120)})" if error else ""
+    return f"wait set by {source(name if isinstance(name, str) else None)}{why}"
 
 
 def _finished(data: Mapping[str, Json]) -> str:

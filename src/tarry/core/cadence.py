@@ -2,38 +2,42 @@
 
 In this order: the strategy's delay, its maximum, jitter; the server's hint and
 the hint's bound; the floor; the cut to the deadline. After failures the backoff
-stands in for the first three.
+stands in for the first three, and after a strategy that raised the default one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tarry.core import hints, strategies
+from tarry.core import hints, phases, strategies
 from tarry.core.judging import is_request_to_wait
 from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
+from tarry.core.strategies import Simple
+from tarry.core.texts import short
 from tarry.words import MINUTE, SECOND, Instant, Micros, WaitSource, micros
 
 BACKOFF_START: Micros = 5 * SECOND
 BACKOFF_MAXIMUM: Micros = 5 * MINUTE
 _CLOSING_SHARE = 10
 _MAX_DOUBLINGS = 64
+_PROBLEM = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
     """The next call is due then. `closing`: it is the last before the deadline.
 
-    `hold_until` is the end of a wait that a 429 or 503 asked for.
+    `hold_until` is the end of a wait that a 429 or 503 asked for; `problem` says how the strategy failed.
     """
 
     due: Instant
     source: WaitSource
     closing: bool = False
     hold_until: Instant | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class _Length:
 
     span: Micros
     source: WaitSource
+    problem: str | None = None
 
 
 def next_poll(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
@@ -99,7 +104,7 @@ def cut(spec: JobSpec, state: JobState, planned: Due, *, earliest: Instant) -> S
         start = hold
     if start >= deadline:
         return NoRoom()
-    return Due(start, WaitSource.DEADLINE, closing=True, hold_until=hold)
+    return replace(planned, due=start, source=WaitSource.DEADLINE, closing=True)
 
 
 def backoff(delay: Micros, failures: int) -> Micros:
@@ -109,16 +114,25 @@ def backoff(delay: Micros, failures: int) -> Micros:
 
 
 def _strategic(spec: JobSpec, state: JobState) -> _Length:
-    delay, at_maximum = spec.strategy.delay(state.polls)
-    jittered = strategies.jittered(
-        spec.strategy.jitter, delay, micros(spec.limits.min_interval), state.key, state.polls
-    )
-    return _Length(jittered, WaitSource.MAXIMUM if at_maximum else WaitSource.STRATEGY)
+    strategy, n = phases.in_force(spec.strategy, state)
+    asked = _asked(strategy, n)
+    floor = micros(spec.limits.min_interval)
+    return replace(asked, span=strategies.jittered(strategy.jitter, asked.span, floor, state.key, state.polls))
 
 
 def _backoff(spec: JobSpec, state: JobState) -> _Length:
-    delay, _ = spec.strategy.delay(max(1, state.polls))
+    delay = _asked(*phases.in_force(spec.strategy, state)).span
     return _Length(backoff(delay, state.streak.length), WaitSource.ERROR_BACKOFF)
+
+
+def _asked(strategy: Simple, n: int) -> _Length:
+    """The strategy's wait; where it is a callable that raises, or answers nonsense, the default strategy's."""
+    try:
+        delay, at_maximum = strategy.delay(n)
+    except Exception as error:  # noqa: BLE001  # whatever the callable raises, the job is polled on, and politely
+        problem = short(f"strategy: {type(error).__name__}: {error}", _PROBLEM)
+        return _Length(strategies.DEFAULT.delay(n)[0], WaitSource.STRATEGY_ERROR, problem)
+    return _Length(delay, WaitSource.MAXIMUM if at_maximum else WaitSource.STRATEGY)
 
 
 def _schedule(
@@ -140,12 +154,14 @@ def _schedule(
         waiting = is_request_to_wait(seen.status)
         length = _hinted(length, hint.span, maximum, lower_bound=lower_bound or waiting)
         hold = now + min(hint.span, maximum) if waiting else None
-    planned, open_from = Due(now + length.span, length.source, hold_until=hold), earliest(spec, last, now)
+    open_from = earliest(spec, last, now)
+    planned = Due(now + length.span, length.source, hold_until=hold, problem=length.problem)
     if planned.due < open_from:
-        planned = Due(open_from, WaitSource.FLOOR, hold_until=hold)
+        planned = replace(planned, due=open_from, source=WaitSource.FLOOR)
     return cut(spec, state, planned, earliest=open_from)
 
 
 def _hinted(length: _Length, span: Micros, maximum: Micros, *, lower_bound: bool) -> _Length:
-    asked = _Length(min(span, maximum), WaitSource.HINT_BOUND if span > maximum else WaitSource.HINT)
+    source = WaitSource.HINT_BOUND if span > maximum else WaitSource.HINT
+    asked = replace(length, span=min(span, maximum), source=source)
     return length if lower_bound and asked.span <= length.span else asked

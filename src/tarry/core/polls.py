@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tarry.core import cadence
+from tarry.core import cadence, phases
 from tarry.core.answers import Answers
 from tarry.core.document import document
 from tarry.core.ending import Next, end
@@ -110,4 +110,5 @@ def _go_on(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> N
         return end(state, Outcome.EXHAUSTED, now)
     if state.closing or is_overdue(state, now):
         return end(state, Outcome.TIMED_OUT, now)
+    state = phases.entered(spec.strategy, state, now)
     return scheduled(spec, state, cadence.next_poll(spec, state, seen, now), now)

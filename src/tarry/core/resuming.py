@@ -46,6 +46,7 @@ def scheduled(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) 
         wait=schedule.due - now,
         closing=schedule.closing,
         hold_until=schedule.hold_until,
+        error=schedule.problem or state.error,
     )
     return resume(spec, state, now)
 

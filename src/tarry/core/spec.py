@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from tarry.core.conditions import AnyCondition, Condition
+from tarry.core.durations import DurationLike
 from tarry.core.expressions import DOCUMENT, checked
 from tarry.core.function import Function, as_function
 from tarry.core.limits import Limits
 from tarry.core.model import Model
+from tarry.core.phases import AnyStrategy
 from tarry.core.policies import Errors, Hints
 from tarry.core.request import Request, plain_json, url_problem
-from tarry.core.strategies import AnyStrategy, Exponential, Strategy
+from tarry.core.strategies import DEFAULT, Strategy
 from tarry.core.templates import roots, texts
 from tarry.words import CallKind, Json
-
-_DEFAULT_STRATEGY = Exponential("2s", factor=1.5, maximum="1m", jitter="half")
 
 
 class JobSpec(Model):
@@ -49,7 +49,7 @@ class JobSpec(Model):
     until: AnyCondition
     submit: Request | Function | None = None
     fetch: Request | Function | None = None
-    strategy: AnyStrategy = _DEFAULT_STRATEGY
+    strategy: AnyStrategy = DEFAULT
     limits: Limits = Limits()
     errors: Errors = Errors()
     hints: Hints = Hints()
@@ -72,7 +72,7 @@ class JobSpec(Model):
             until: Condition | Callable[..., Any],
             submit: Request | Callable[..., Any] | None = None,
             fetch: Request | Callable[..., Any] | None = None,
-            strategy: Strategy = ...,
+            strategy: Strategy | Callable[..., DurationLike] = ...,
             limits: Limits = ...,
             errors: Errors = ...,
             hints: Hints = ...,
@@ -96,7 +96,12 @@ class JobSpec(Model):
     def functions(self) -> tuple[Function, ...]:
         """The callables that whoever polls the job has to know."""
         called = tuple(call for call in (self.submit, self.poll, self.fetch) if isinstance(call, Function))
-        return (*called, *self.until.functions)
+        return (*called, *self.until.functions, *self.strategy.functions)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether an answer is judged, and the next wait set, without a callable."""
+        return self.until.is_plain and not self.strategy.functions
 
     @field_validator("poll", "submit", "fetch", mode="before")
     @classmethod

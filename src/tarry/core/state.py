@@ -41,6 +41,15 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a job stands in the phases of its strategy: which one, the polls made before it, when it began."""
+
+    index: int
+    polls: int
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class JobState:
     """A job between two calls; versioned JSON of under 2 KB when stored.
 
@@ -51,7 +60,7 @@ class JobState:
     last poll before the deadline has been scheduled. `submit_tries` counts
     submits that were about to leave. `found` is true once a poll saw the job.
     `status` is the last status value the condition read, as text; `unknown`
-    the values already reported as unknown.
+    the values already reported as unknown. `stage` is where in `Phases` it stands.
     """
 
     key: str
@@ -77,6 +86,7 @@ class JobState:
     unknown: tuple[str, ...] = ()
     error: str | None = None
     wait: Micros | None = None
+    stage: Stage | None = None
     outcome: Outcome | None = None
     reason: str | None = None
     finished_at: Instant | None = None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from tarry.core.durations import CENTURY, Duration, DurationLike, PositiveDuration
+from tarry.core.function import Function
 from tarry.core.model import Model
 from tarry.errors import SpecError
 from tarry.words import Micros, micros
@@ -24,19 +24,28 @@ _EXACT = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_EVE
 
 
 class Strategy(Model):
-    """How long to wait after the n-th poll, before jitter, hints and the floor."""
+    """When to poll again, before hints and the floor."""
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """The callables inside."""
+        return ()
+
+
+class Simple(Strategy):
+    """How long to wait after the n-th poll, by one rule."""
 
     jitter: Jitter = "none"
 
     @abstractmethod
     def delay(self, n: int) -> tuple[Micros, bool]:
-        """The wait after poll n (n ≥ 1) in microseconds, and whether the strategy's maximum cut it.
+        """The wait after poll n (n ≥ 1) in microseconds, before jitter, and whether the strategy's maximum cut it.
 
-        Exact to the microsecond, in constant time, never above 100 years.
+        Exact to the microsecond, in constant time, never above 100 years. Only that of a callable raises.
         """
 
 
-class Fixed(Strategy):
+class Fixed(Simple):
     """The same wait after each poll."""
 
     _positional: ClassVar[tuple[str, ...]] = ("interval",)
@@ -52,7 +61,7 @@ class Fixed(Strategy):
         return micros(self.interval), False
 
 
-class _Growing(Strategy):
+class _Growing(Simple):
     """A strategy that starts somewhere and may be cut at a maximum."""
 
     initial: PositiveDuration
@@ -119,16 +128,8 @@ class Exponential(_Growing):
         return self._cut(_EXACT.multiply(micros(self.initial), growth))
 
 
-def _strategic(value: object) -> object:
-    if isinstance(value, Strategy | Mapping):
-        return value
-    raise ValueError('no strategy; write one such as Fixed("5s") or Exponential("2s", maximum="1m")')
-
-
-AnyStrategy: TypeAlias = Annotated[
-    Annotated[Fixed | Linear | Exponential, Field(discriminator="type")], BeforeValidator(_strategic)
-]
-"""Any strategy, or its JSON: the type of a field in a spec."""
+DEFAULT = Exponential("2s", factor=1.5, maximum="1m", jitter="half")
+"""The strategy of a spec without one."""
 
 
 def jittered(jitter: Jitter, d: Micros, floor: Micros, key: str, n: int) -> Micros:

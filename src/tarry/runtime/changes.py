@@ -11,7 +11,9 @@ from tarry.words import CallKind, Instant, Json, Phase, WaitSource
 
 _News: TypeAlias = Iterator[tuple[str, dict[str, Json]]]
 
-_BENT = frozenset({WaitSource.FLOOR, WaitSource.HINT, WaitSource.HINT_BOUND, WaitSource.DEADLINE})
+_BENT = frozenset(
+    {WaitSource.FLOOR, WaitSource.HINT, WaitSource.HINT_BOUND, WaitSource.DEADLINE, WaitSource.STRATEGY_ERROR}
+)
 
 
 def changes(before: JobState, after: JobState, kind: CallKind, now: Instant) -> tuple[Event, ...]:
@@ -46,7 +48,8 @@ def _of_status(before: JobState, after: JobState) -> _News:
 
 def _of_wait(before: JobState, after: JobState) -> _News:
     if after.wait_source in _BENT and after.wait_source is not before.wait_source and after.outcome is None:
-        yield "wait_changed", {"source": after.wait_source.value, "wait_us": after.wait}
+        why = {"error": after.error} if after.wait_source is WaitSource.STRATEGY_ERROR else {}
+        yield "wait_changed", {"source": after.wait_source.value, "wait_us": after.wait, **why}
 
 
 def _of_end(after: JobState) -> _News:

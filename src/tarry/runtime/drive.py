@@ -12,7 +12,9 @@ from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.evaluation import size
 from tarry.core.machine import resume, sending, step
 from tarry.core.observation import CallError, Observation
+from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
+from tarry.core.strategies import DEFAULT
 from tarry.errors import LeaseLost
 from tarry.ports import Checkpoint, Clock, Store, StoredEvent
 from tarry.runtime.aside import Aside, Misbehaved
@@ -130,18 +132,18 @@ class Drive:
     async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
         """Judge what was seen; off the event loop, in the time of a call, where a callable or its size makes it slow."""
         spec, state, answers = hold.spec, hold.state, hold.answers
-        if spec.until.is_plain and size(seen.body, _LIGHT) <= _LIGHT:
+        if spec.is_plain and size(seen.body, _LIGHT) <= _LIGHT:
             return step(spec, state, seen, self._clock.now(), answers)
         try:
             async with asyncio.timeout(call.timeout / SECOND):
                 judge = partial(step, spec, state, seen, self._clock.now(), answers)
                 return await self._aside.run(hold.row.token, judge)
         except TimeoutError:
-            error = CallError(ErrorKind.CONDITION, "the condition took too long")
+            error = CallError(ErrorKind.CONDITION, _slow(spec))
         except Misbehaved as misbehaved:
             error = CallError(ErrorKind.CONDITION, str(misbehaved))
-        # Judged without the condition, which would only hang or raise again, here on the loop.
-        unjudged = spec.model_copy(update={"until": _NEVER})
+        # Judged without the callables, which would only hang or raise again, here on the loop.
+        unjudged = spec.model_copy(update={"until": _NEVER, "strategy": DEFAULT})
         return step(unjudged, state, replace(seen, error=error), self._clock.now(), answers)
 
     async def _settle(self, hold: Hold, state: JobState, decision: Decision, seen: Observation | None) -> Hold | None:
@@ -155,3 +157,7 @@ class Drive:
             raise LeaseLost(f"job {hold.row.key!r} was taken by another; what was seen was not written")
         self._tell(hold.stored(write.events))
         return hold.committed(write, state)
+
+
+def _slow(spec: JobSpec) -> str:
+    return f"the condition{' or the strategy' if spec.strategy.functions else ''} took too long"

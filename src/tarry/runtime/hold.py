@@ -59,6 +59,8 @@ class Hold:
             deadline = None if total is None else self.row.created_at + micros(total)
             # A poll that was the last before the old deadline is not the last before the new one.
             state = replace(state, deadline=deadline, closing=False)
+        if given.strategy != self.spec.strategy:
+            state = replace(state, stage=None)  # its phases, if it has any, begin with the next poll
         return replace(self, spec=given, state=state, adopted=adopted)
 
     @property

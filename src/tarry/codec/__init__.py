@@ -1,0 +1,37 @@
+"""What is stored, as JSON text: states, specs, observations.
+
+Every text carries the version of its form. One that is damaged or newer raises
+`CheckpointError` saying what is wrong, and is never guessed at.
+"""
+
+from __future__ import annotations
+
+from tarry.codec.observations import (
+    ANSWER_LIMIT,
+    BODY_LIMIT,
+    decode_observation,
+    decode_timeline,
+    encode_answer,
+    encode_observation,
+)
+from tarry.codec.reading import VERSION
+from tarry.codec.rows import state_of
+from tarry.codec.specs import decode_spec, differences, encode_spec, fingerprint
+from tarry.codec.states import decode_state, encode_state
+
+__all__ = [
+    "ANSWER_LIMIT",
+    "BODY_LIMIT",
+    "VERSION",
+    "decode_observation",
+    "decode_spec",
+    "decode_state",
+    "decode_timeline",
+    "differences",
+    "encode_answer",
+    "encode_observation",
+    "encode_spec",
+    "encode_state",
+    "fingerprint",
+    "state_of",
+]

@@ -1,0 +1,134 @@
+"""What calls saw as JSON text, bounded; and the timeline of the last polls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tarry.codec.reading import VERSION, flag, items, optional, parsed, read, text, texts, versioned, whole
+from tarry.core import expressions
+from tarry.core.answers import answer
+from tarry.core.observation import CallError, Observation
+from tarry.core.texts import as_json_text, bounded, storable_text
+from tarry.errors import CheckpointError
+from tarry.words import CallKind, ErrorKind, Json
+
+BODY_LIMIT = 16 * 1024
+ANSWER_LIMIT = 256 * 1024
+_HEADER_LIMIT = 4 * 1024
+_URL_LIMIT = 8 * 1024
+_DETAIL_LIMIT = 500
+
+_KEPT_HEADERS = frozenset(
+    {
+        "azure-asyncoperation",
+        "content-location",
+        "content-type",
+        "date",
+        "etag",
+        "last-modified",
+        "location",
+        "openai-poll-after-ms",
+        "operation-location",
+        "request-id",
+        "retry-after",
+        "retry-after-ms",
+        "x-amzn-requestid",
+        "x-correlation-id",
+        "x-ms-request-id",
+        "x-ms-retry-after-ms",
+        "x-poll-interval",
+        "x-progress",
+        "x-request-id",
+    }
+)
+_DROPPED_HEADERS = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate", "authentication-info"})
+
+
+def encode_observation(seen: Observation, keep: str | None = None) -> str:
+    """What a call saw, bounded: the part of the body that `keep` selects, at most 16 KiB of it.
+
+    Of the headers those stay that help to follow a job. A body that was cut is stored as text.
+    """
+    body, is_whole = bounded(_kept(seen, keep), BODY_LIMIT)
+    fields: dict[str, Json] = {
+        "v": VERSION,
+        "kind": str(seen.kind),
+        "started_at": seen.started_at,
+        "finished_at": seen.finished_at,
+        "status": seen.status,
+        "headers": _headers(seen, lambda name: name in _KEPT_HEADERS),
+        "body": body,
+        "is_json": seen.is_json and is_whole,
+        "url": None if seen.url is None else storable_text(seen.url)[:_URL_LIMIT],
+    }
+    if seen.error is not None:
+        error = seen.error
+        fields["error"] = {
+            "kind": str(error.kind),
+            "detail": storable_text(error.detail)[:_DETAIL_LIMIT],
+            "sent": error.sent,
+        }
+    return as_json_text({name: value for name, value in fields.items() if value is not None})
+
+
+def decode_observation(stored: str) -> Observation:
+    """What a call saw, as stored. Raises `CheckpointError`."""
+    fields = versioned(stored, "observation")
+    try:
+        error = fields.get("error")
+        return Observation(
+            kind=CallKind(fields["kind"]),
+            started_at=whole(fields["started_at"]),
+            finished_at=whole(fields["finished_at"]),
+            status=optional(whole)(fields.get("status")),
+            headers=texts(fields.get("headers", {})),
+            body=fields.get("body"),
+            is_json=flag(fields.get("is_json", False)),
+            url=optional(text)(fields.get("url")),
+            error=None
+            if error is None
+            else CallError(ErrorKind(error["kind"]), text(error["detail"]), flag(error["sent"])),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"observation: damaged: {error}") from error
+
+
+def encode_answer(seen: Observation) -> str:
+    """The submit's answer as templates and conditions see it: status, headers, body, url."""
+    body, _ = bounded(seen.body, ANSWER_LIMIT)
+    headers = _headers(seen, lambda name: name not in _DROPPED_HEADERS)
+    return as_json_text(answer(replace(seen, headers=headers, body=body)))
+
+
+def decode_timeline(stored: str | None) -> list[tuple[int, str, str | None]]:
+    """The last polls: milliseconds since creation, verdict, what set the wait. Raises `CheckpointError`."""
+    return [] if stored is None else read("timeline", _marks, parsed(stored, "timeline"))
+
+
+def _kept(seen: Observation, keep: str | None) -> Json:
+    if keep is None or not seen.is_json:
+        return seen.body
+    try:
+        found: Json = expressions.search(keep, seen.body)
+    except Exception as error:  # noqa: BLE001  # what is kept for people must not fail a poll
+        return f"[keep: {type(error).__name__}]"
+    return found
+
+
+def _headers(seen: Observation, is_kept: Callable[[str], bool]) -> dict[str, Any]:
+    return {name: storable_text(value)[:_HEADER_LIMIT] for name, value in seen.headers.items() if is_kept(name)}
+
+
+def _marks(value: object) -> list[tuple[int, str, str | None]]:
+    return [(whole(at), text(verdict), optional(text)(source)) for at, verdict, source in items(value)]
+
+
+def check_answer(stored: str) -> None:
+    """Raise `CheckpointError` unless this is the submit's answer as `encode_answer` wrote it."""
+    read("submit", _answer, parsed(stored, "submit"))
+
+
+def _answer(value: Any) -> list[Any]:
+    return [optional(whole)(value["status"]), texts(value["headers"]), value["body"], optional(text)(value["url"])]

@@ -1,0 +1,34 @@
+"""What a row of the store holds, checked as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tarry.codec.observations import check_answer, decode_timeline
+from tarry.codec.states import decode_state
+from tarry.core.state import JobState
+from tarry.errors import CheckpointError
+from tarry.ports import JobRow
+
+
+def state_of(row: JobRow) -> JobState:
+    """The state of a stored job: what the row's columns repeat, they have right.
+
+    Raises `CheckpointError` when the row contradicts its own state, and for what the runtime reads
+    later: nothing is claimed or sent for a job that cannot be carried on.
+    """
+    try:
+        state = decode_state(row.state)
+        decode_timeline(row.timeline)
+        if row.submit is not None:
+            check_answer(row.submit)
+    except CheckpointError as error:
+        raise CheckpointError(f"job {row.key!r}: {error}") from error
+    for name, stored, held in (
+        ("key", row.key, state.key),
+        ("phase", row.phase, state.phase),
+        ("outcome", row.outcome, state.outcome),
+    ):
+        if stored != held:
+            raise CheckpointError(f"job {row.key!r}: its row has {name} {stored}, its state {held}")
+    return replace(state, polls=row.polls, polled_at=row.polled_at, due=row.due, deadline=row.deadline)

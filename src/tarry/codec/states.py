@@ -1,0 +1,124 @@
+"""States as JSON text of under 2 KB: what has its default is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tarry.codec.reading import VERSION, count, flag, items, optional, read, text, versioned, whole
+from tarry.core.state import Confirming, JobState, Seen, Stage, Streak
+from tarry.core.texts import as_json_text
+from tarry.errors import CheckpointError
+from tarry.words import Json, Outcome, Phase, Verdict, WaitSource
+
+
+def encode_state(state: JobState) -> str:
+    """The state as JSON of under 2 KB; what has its default is left out."""
+    fields: dict[str, Json] = {"v": VERSION}
+    for name, default in _STATE_DEFAULTS.items():
+        value = getattr(state, name)
+        if value != default:
+            fields[name] = _WRITERS.get(name, _same)(value)
+    return as_json_text(fields)
+
+
+def decode_state(stored: str) -> JobState:
+    """The state. Raises `CheckpointError` that names what is damaged or newer."""
+    fields = versioned(stored, "state")
+    unknown = sorted(set(fields) - set(_READERS))
+    if unknown:
+        raise CheckpointError(f"state: unknown field {unknown[0]!r}: damaged, or written by a newer version")
+    found: dict[str, Any] = {}
+    for name, reader in _READERS.items():
+        if name in fields:
+            found[name] = read(f"state.{name}", reader, fields[name])
+    missing = [name for name in ("key", "phase", "created_at") if name not in found]
+    if missing:
+        raise CheckpointError(f"state.{missing[0]}: is missing")
+    return _consistent(JobState(**{"deadline": None, "due": None, **found}))
+
+
+def _consistent(state: JobState) -> JobState:
+    if (state.phase is Phase.DONE) != (state.outcome is not None):
+        raise CheckpointError(f"state: phase {state.phase} with outcome {state.outcome}")
+    return state
+
+
+def _progress(value: object) -> float | str:
+    return value if isinstance(value, str | float) else float(whole(value))
+
+
+def _streak(value: object) -> Streak:
+    length, spent, since, denied, missing = items(value)
+    return Streak(count(length), count(spent), optional(whole)(since), count(denied), count(missing))
+
+
+def _confirming(value: object) -> Confirming:
+    outcome, times = items(value)
+    return Confirming(Outcome(outcome), count(times))
+
+
+def _stage(value: object) -> Stage:
+    index, polls, since = items(value)
+    return Stage(count(index), count(polls), whole(since))
+
+
+def _seen(stored: object) -> tuple[Seen, ...]:
+    return tuple(Seen(text(path), text(value), count(times)) for path, value, times in items(stored))
+
+
+def _unknown(value: object) -> tuple[str, ...]:
+    return tuple(map(text, items(value)))
+
+
+def _same(value: Json) -> Json:
+    return value
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "key": text,
+    "phase": Phase,
+    "created_at": whole,
+    "deadline": whole,
+    "due": whole,
+    "wait_source": WaitSource,
+    "polls": count,
+    "polled_at": whole,
+    "submit_tries": count,
+    "submitted_at": whole,
+    "hold_until": whole,
+    "closing": flag,
+    "found": flag,
+    "streak": _streak,
+    "failed_polls": count,
+    "confirming": _confirming,
+    "verdict": Verdict,
+    "status": text,
+    "progress": _progress,
+    "seen": _seen,
+    "unknown": _unknown,
+    "error": text,
+    "wait": whole,
+    "stage": _stage,
+    "outcome": Outcome,
+    "reason": text,
+    "finished_at": whole,
+}
+"""How each field of a state is read; one that is not here is not stored."""
+
+_REQUIRED: Any = object()
+
+_STATE_DEFAULTS: dict[str, Any] = {
+    name: getattr(JobState("", Phase.WAITING, 0, None, None), name)
+    if name not in {"key", "phase", "created_at"}
+    else _REQUIRED
+    for name in _READERS
+}
+
+_WRITERS: dict[str, Callable[[Any], Json]] = {
+    "streak": lambda streak: [streak.length, streak.spent, streak.since, streak.denied, streak.missing],
+    "confirming": lambda run: [str(run.outcome), run.times],
+    "seen": lambda seen: [[one.path, one.value, one.times] for one in seen],
+    "unknown": list,
+    "stage": lambda stage: [stage.index, stage.polls, stage.since],
+}
