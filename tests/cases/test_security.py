@@ -78,12 +78,29 @@ def test_pc_068_an_allowed_host_gets_no_credentials(scene: MakeScene) -> None:
     assert "hunter2" not in str(poll.headers.raw)
 
 
-def test_pc_072_a_303_can_be_the_success(scene: MakeScene) -> None:
-    """Redirects are not followed: where the condition judges the code, a 303 to the result ends the wait."""
-    results = [httpx.Response(202), httpx.Response(202), httpx.Response(303, headers={"location": "/result/1"})]
-    ended, seen = asked(scene(), "/s/1", found(until=Status(succeeded=303, pending=202)), *results)
-    assert (ended.outcome, len(seen)) == (Outcome.SUCCEEDED, 3)
-    assert ended.last.headers["location"] == "/result/1"
+def see_other(location: str) -> list[httpx.Response]:
+    """Two polls that say "not yet", a 303 to the result, and the result."""
+    done = httpx.Response(303, headers={"location": location})
+    return [httpx.Response(202), httpx.Response(202), done, httpx.Response(200, json={"rows": 3})]
+
+
+RESULT = Request("GET", "{poll.headers.location}")
+
+
+def test_pc_072_a_303_is_the_success_and_leads_to_the_result(scene: MakeScene) -> None:
+    """Redirects are not followed: three polls, of which the condition judges the code, then one fetch."""
+    spec = found(until=Status(succeeded=303, pending=202), fetch=RESULT, result="body.rows")
+    ended, seen = asked(scene(), "/s/1", spec, *see_other("/result/1"))
+    assert (ended.outcome, ended.output, ended.polls) == (Outcome.SUCCEEDED, 3, 3)
+    assert [request.url.path for request in seen] == ["/s/1"] * 3 + ["/result/1"]
+
+
+def test_pc_072_a_result_of_another_origin_is_not_fetched(scene: MakeScene) -> None:
+    """The job has succeeded; its result is not had, and nothing leaves for the other host."""
+    spec = found(until=Status(succeeded=303, pending=202), fetch=RESULT)
+    ended, seen = asked(scene(), "/s/1", spec, *see_other("https://evil.example.net/result/1"))
+    assert (ended.outcome, ended.output) == (Outcome.SUCCEEDED, None)
+    assert {request.url.host for request in seen} == {"a.example.com"}
 
 
 def test_pc_072_a_stray_redirect_is_a_failed_poll(scene: MakeScene) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tarry import Acceptors, Expression, Fixed, Match, Outcome, Status
+from tarry import Acceptors, Expression, Fixed, Match, Outcome, Request, ResultUnavailable, Status
 from tarry.testing import Answer
 from tests.worlds import MakeScene, limits, spec_of
 
@@ -107,3 +107,24 @@ def test_pc_010_finished_and_the_result_present_can_be_asked_for(scene: MakeScen
     until = Match("body.status", succeeded="FINISHED") & Expression("body.result != `null`")
     ended = world.ends(spec_of(until=until, result="body.result"))
     assert (ended.output, ended.polls) == (42, 3)
+
+
+FETCH = Request("GET", "https://api.example.com/jobs/{key}/result")
+
+
+def test_pc_010_a_result_that_comes_late_is_fetched_again(scene: MakeScene) -> None:
+    """Twice "not found", then there: a few tries, and the job is polled no more."""
+    world = scene()
+    world.play([{"status": "RUNNING"}, {"status": "FINISHED"}], fetch=[404, 404, {"rows": 42}])
+    ended = world.ends(spec_of(until=Match("body.status", succeeded="FINISHED"), fetch=FETCH, result="body.rows"))
+    assert (ended.output, ended.polls, world.job.fetches) == (42, 2, 3)
+
+
+def test_pc_010_a_result_that_never_comes_does_not_fail_the_job(scene: MakeScene) -> None:
+    """The error says that the job succeeded and that its result is not to be had."""
+    world = scene({"status": "FINISHED"})
+    error = world.fails(spec_of(until=Match("body.status", succeeded="FINISHED"), fetch=FETCH))
+    assert isinstance(error, ResultUnavailable)
+    assert error.outcome is Outcome.SUCCEEDED
+    assert world.job.fetches == 5
+    assert "succeeded" in str(error)

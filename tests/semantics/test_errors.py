@@ -12,7 +12,7 @@ from tarry import CheckpointError, Fixed, Limits, Outcome
 from tarry.core.policies import Errors
 from tarry.testing import Answer
 from tarry.words import ErrorKind
-from tests.worlds import DONE, RUNNING, MakeScene, limits, spec_of
+from tests.worlds import DONE, RUNNING, MakeScene, spec_of
 
 
 def test_s19_unreachable_takes_enough_failures_for_long_enough(scene: MakeScene) -> None:
