@@ -60,7 +60,7 @@ def test_what_the_reference_names_exists() -> None:
         assert hasattr(import_module(module), attribute), name
 
 
-@pytest.mark.parametrize("module", ["tarry.core", "tarry.sync", "tarry.testing"])
+@pytest.mark.parametrize("module", ["tarry.core", "tarry.specs", "tarry.sync", "tarry.testing"])
 def test_a_public_package_exports_by_hand(module: str) -> None:
     """Its `__all__` is sorted, resolves, and is in the reference."""
     package = import_module(module)

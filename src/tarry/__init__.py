@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from tarry.ports import StoredEvent
+    from tarry.specs import load_spec
     from tarry.words import Outcome, Phase, Verdict
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "Verdict",
     "WaitTimeout",
     "await_job",
+    "load_spec",
     "plan",
 ]
 
@@ -103,6 +105,7 @@ _HOMES = {
     "core.spec": ("JobSpec",),
     "core.strategies": ("Exponential", "Fixed", "Linear"),
     "ports": ("StoredEvent",),
+    "specs": ("load_spec",),
     "words": ("Outcome", "Phase", "Verdict"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

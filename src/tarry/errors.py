@@ -49,17 +49,20 @@ class TarryError(Exception):
 class SpecError(TarryError, ValueError):
     """The definition can never work. `field` is its dotted name, `problem` what is wrong and the way out.
 
-    `faults` counts what was found wrong; the message tells of one.
+    `faults` counts what was found wrong; the message tells of one. `where` is the file and line of a
+    spec that was read from a file, else empty.
     """
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(field, problem)
+    def __init__(self, field: str, problem: str, where: str = "") -> None:
+        super().__init__(field, problem, where)
         self.field = field
         self.problem = problem
+        self.where = where
         self.faults = 1
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.problem}"
+        told = f"{self.field}: {self.problem}"
+        return f"{self.where}: {told}" if self.where else told
 
     @classmethod
     def of(cls, model: type[BaseModel], error: ValidationError) -> Self:

@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tarry.cli.app import app
-from tarry.cli.exits import UsageError
-from tarry.cli.flags import load_spec
 from tarry.cli.interrupts import interruptible
 from tarry.cli.world import World
+from tarry.errors import SpecError
+from tarry.specs.files import read_spec
 from tarry.testing import Answer, FakeClock, ScriptedJob
 from tarry.words import ErrorKind
 
@@ -404,5 +404,5 @@ def test_outside_the_main_thread_signals_stay_as_they_are() -> None:
 def test_a_command_may_have_no_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--spec -` with a closed stdin is an empty file, no traceback."""
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(UsageError, match="not JSON"):
-        load_spec("-")
+    with pytest.raises(SpecError, match="not JSON"):
+        read_spec("-")

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from tarry.cli.app import app
 from tarry.cli.world import World
+from tarry.specs import spec_schema
 from tarry.testing import FakeClock, ScriptedJob
 
 URL = "https://api.example.com/jobs/7"
@@ -302,6 +303,11 @@ def test_help_names_every_command() -> None:
     shown = run("--help").stdout
     assert all(f"  {command}  " in shown for command in ("await", "list", "show", "demo", "stub"))
     assert run().output.startswith("Usage: tarry")
+
+
+def test_the_schema_is_printed() -> None:
+    """`tarry schema` is ready to be put into a file."""
+    assert json.loads(run("schema").stdout) == spec_schema()
 
 
 def test_the_demo_shows_its_program() -> None:

@@ -143,6 +143,14 @@ def show(
 
 
 @app.command()
+def schema(ctx: typer.Context) -> None:
+    """Print the JSON Schema of a spec file, for editors."""
+    from tarry.cli.schema import schema_command
+
+    _run(ctx, lambda _: schema_command())
+
+
+@app.command()
 def demo(ctx: typer.Context, *, code: options.Code = False) -> None:
     """Kill a waiting process half-way, start it again, and see that nothing was lost or sent twice."""
     from tarry.cli.demo import demo_command

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tarry.cli.exits import UsageError
 from tarry.cli.text import plain
 from tarry.core.conditions import Match
-from tarry.core.function import Function
 from tarry.core.limits import Limits
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.strategies import Exponential, Fixed, Linear, Strategy
-from tarry.core.texts import no_constant
 from tarry.errors import SpecError
-
-MAX_SPEC_BYTES = 4_000_000
+from tarry.specs import json_text
+from tarry.specs.files import import_functions, read_spec
 
 Word = str | int | float | bool
 
@@ -125,7 +119,7 @@ def spec_of(flags: Flags) -> JobSpec | None:
     if flags.spec is not None:
         if flags != Flags(key=flags.key, spec=flags.spec, allow_callables=flags.allow_callables):
             raise UsageError("--spec: the file says it all; leave out the URL and the other flags of the job")
-        return load_spec(flags.spec, allow_callables=flags.allow_callables)
+        return _from_file(flags.spec, allow_callables=flags.allow_callables)
     if flags.allow_callables:
         raise UsageError("--allow-callables needs --spec: only a spec file names callables")
     if flags.url is None:
@@ -232,69 +226,22 @@ def _limits(flags: Flags) -> Limits | None:
     return Limits(**named) if named else None
 
 
-def load_spec(path: str, *, allow_callables: bool = False) -> JobSpec:
-    """The spec in this JSON file, `-` being stdin; raises `UsageError` or `SpecError`.
-
-    A file that names callables is a program: it is refused, and with
-    `allow_callables` their modules are imported.
-    """
-    loaded = _json(_read(path), f"--spec {path}")
-    if not isinstance(loaded, dict):
-        raise UsageError(f"--spec {path}: a JSON object is needed, this is a {type(loaded).__name__}")
-    spec = JobSpec(**loaded)
-    for function in spec.functions:
-        if not allow_callables:
+def _from_file(path: str, *, allow_callables: bool) -> JobSpec:
+    """The spec of `--spec`; one that names callables is a program, and needs a word of trust."""
+    name = f"--spec {path}"
+    spec = read_spec(path, name)
+    if not allow_callables:
+        for function in spec.functions:
             raise UsageError(
-                f"--spec {path}: it would call {plain(function.function, 80)}; "
+                f"{name}: it would call {plain(function.function, 80)}; "
                 "add --allow-callables if you trust this file like a script"
             )
-        _import(function, path)
+    import_functions(spec.functions, name)
     return spec
-
-
-def _import(function: Function, path: str) -> None:
-    try:
-        importlib.import_module(function.function.partition(":")[0])
-        function.load()
-    except Exception as error:  # an import runs foreign code, and whatever it raises is told on one line
-        problem = plain(f"{type(error).__name__}: {error}", 200)
-        raise UsageError(f"--spec {path}: cannot use {plain(function.function, 80)}: {problem}") from error
-
-
-def _read(path: str) -> str:
-    try:
-        if path == "-":
-            raw = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_SPEC_BYTES + 1)
-        # A FIFO or a device would hang the command, or never end.
-        elif not Path(path).is_file():
-            raise UsageError(f"--spec {path}: no such file")
-        else:
-            with Path(path).open("rb") as file:
-                raw = file.read(MAX_SPEC_BYTES + 1)
-        if len(raw) > MAX_SPEC_BYTES:
-            raise UsageError(f"--spec {path}: larger than {MAX_SPEC_BYTES} bytes")
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"--spec {path}: not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(f"--spec {path}: {getattr(error, 'strerror', None) or 'cannot be read'}") from None
 
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text, parse_constant=no_constant, object_pairs_hook=_unique)
-    except SpecError:
-        raise
-    except (ValueError, RecursionError) as error:
-        problem = "too deep" if isinstance(error, RecursionError) else str(error)
-        raise UsageError(f"{where}: not JSON: {problem}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two values under one name are a mistake, and JSON alone would drop one in silence."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name is given twice in one object")
-    return found
+        return json_text.read(text)
+    except ValueError as error:
+        raise UsageError(f"{where}: not JSON: {error}") from None

@@ -30,7 +30,7 @@ Key = Annotated[
     str | None,
     _value("KEY", "The name by which a later run finds the job; the URL if not given; needed with --submit-url."),
 ]
-Spec = Annotated[str | None, _value("FILE", "A JobSpec as JSON instead of flags; - is stdin.")]
+Spec = Annotated[str | None, _value("FILE", "A JobSpec as JSON or YAML instead of flags; - is stdin.")]
 AllowCallables = Annotated[
     bool, typer.Option("--allow-callables", help="Call the functions that --spec names: trust FILE like a script.")
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from tarry.core.model import Model
 
@@ -21,7 +21,7 @@ class Function(Model):
     """
 
     function: str
-    inline: bool = False
+    inline: Annotated[bool, Field(strict=True)] = False
 
     _call: Callable[..., Any] | None = PrivateAttr(default=None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from tarry.core.judgement import SUCCESSES
 from tarry.core.model import Model
@@ -43,10 +43,22 @@ def _is_code(value: object) -> object:
     return value
 
 
-Values = Annotated[tuple[Scalar, ...], BeforeValidator(_listed)]
+def _one_or_several(item: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item}]})
+
+
+Values = Annotated[
+    tuple[Scalar, ...],
+    BeforeValidator(_listed),
+    _one_or_several({"type": ["string", "number", "boolean"]}),
+]
 """One value or several."""
 
-Codes = Annotated[tuple[Annotated[int | str, BeforeValidator(_is_code)], ...], BeforeValidator(_listed)]
+Codes = Annotated[
+    tuple[Annotated[int | str, BeforeValidator(_is_code)], ...],
+    BeforeValidator(_listed),
+    _one_or_several({"anyOf": [{"type": "integer", "minimum": 100, "maximum": 599}, {"enum": sorted(_FAMILIES)}]}),
+]
 """One HTTP code or family of codes ("2xx"), or several."""
 
 
