@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tarry.core.request import Request
     from tarry.core.results import Job, JobResult
     from tarry.core.spec import JobSpec
+    from tarry.core.stalls import Stall
     from tarry.core.strategies import Exponential, Fixed, Linear
     from tarry.errors import (
         CheckpointError,
@@ -79,6 +80,7 @@ __all__ = [
     "Request",
     "ResultUnavailable",
     "SpecError",
+    "Stall",
     "Status",
     "StoreError",
     "StoredEvent",
@@ -103,6 +105,7 @@ _HOMES = {
     "core.request": ("Request",),
     "core.results": ("Job", "JobResult"),
     "core.spec": ("JobSpec",),
+    "core.stalls": ("Stall",),
     "core.strategies": ("Exponential", "Fixed", "Linear"),
     "ports": ("StoredEvent",),
     "specs": ("load_spec",),

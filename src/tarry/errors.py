@@ -5,7 +5,7 @@
     ├── JobError                       the job ended otherwise than well
     │   ├── JobFailed                  failed or expired
     │   ├── JobCancelled
-    │   ├── JobTimedOut                total_duration
+    │   ├── JobTimedOut                total_duration, or a stall
     │   ├── JobExhausted               max_polls
     │   ├── JobUnreachable             the error budget
     │   ├── JobLost                    the service no longer knows it
@@ -192,7 +192,7 @@ class JobCancelled(JobError):
 
 
 class JobTimedOut(JobError):
-    """`total_duration` is over. The remote job may still run."""
+    """`total_duration` is over, or the spec says that a stall ends the job. The remote job may still run."""
 
 
 class JobExhausted(JobError):

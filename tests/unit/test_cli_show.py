@@ -46,6 +46,7 @@ RUNNING = Job(
     output=None,
     last=None,
     timeline=(Tick(after(0.1), "pending", "strategy"), Tick(after(2.1), "pending", "hint")),
+    wait_source="hint",
 )
 DONE = replace(
     RUNNING,
@@ -56,6 +57,7 @@ DONE = replace(
     polls=3,
     reserved=0,
     next_poll_at=None,
+    wait_source=None,
     finished_at=after(6.3),
     owner=None,
     output={"rows": 3},
@@ -73,6 +75,8 @@ def event(kind: str, seconds: float = 4, **data: Json) -> StoredEvent:
     ("stored", "text"),
     [
         (event("created"), "created"),
+        (event("stalled", unmoved_us=1_800_000_000), "stalled: no change for 30m 00s"),
+        (event("unstalled"), "moves again"),
         (event("submit_sent"), "submitting"),
         (event("submitted"), "submitted"),
         (event("submit_failed", error="refused"), "submit failed: refused"),
@@ -186,15 +190,24 @@ def test_a_job_under_way_tells_what_is_left() -> None:
     failing = replace(RUNNING, failures=2, error="503\x1b", reason="r", max_polls=None)
     lines = show.detail(failing, [], after(4))
     assert lines[0] == "orders-2026-q2  waiting, 2 polls so far"
-    assert "  next poll  2026-03-01 12:00:06Z, in 2s" in lines
+    assert "  next poll  2026-03-01 12:00:06Z, in 2s (server's hint)" in lines
     assert "  deadline   2026-03-01 13:00:00Z, in 59m 56s" in lines
     assert "  polls      2, no limit" in lines
     assert r"  error      503\x1b (2 failed polls in a row)" in lines
     assert "  holder     worker 7" in lines
     permitted = show.detail(replace(RUNNING, deadline=None), [], after(7))
     assert "  polls      2 of at most 60, 57 left, 1 permitted and not settled" in permitted
-    assert "  next poll  2026-03-01 12:00:06Z, due" in permitted
+    assert "  next poll  2026-03-01 12:00:06Z, due (server's hint)" in permitted
     assert "  deadline   none" in permitted
+
+
+def test_a_job_that_stands_still_is_told_of() -> None:
+    """Since when, and for how long."""
+    lines = show.detail(replace(RUNNING, stalled=True, changed_at=after(2)), [], after(62))
+    assert "  stalled    nothing changed since 2026-03-01 12:00:02Z, 1m 00s ago" in lines
+    assert not any("stalled" in line for line in show.detail(replace(RUNNING, changed_at=after(2)), [], after(62)))
+    shown = show.job_json(replace(RUNNING, stalled=True, changed_at=after(2)))
+    assert (shown["stalled"], shown["changed_at"], shown["wait_source"]) == (True, "2026-03-01T12:00:02+00:00", "hint")
 
 
 def test_a_snapshot_as_json_keeps_the_facts() -> None:
@@ -223,21 +236,21 @@ def test_a_plain_table_has_aligned_columns() -> None:
     ("job", "text"),
     [
         (RUNNING, "orders-2026-q2  RUNNING  ━━━━━━━━━━━━━━━━ 50 %  poll 2/60  next poll in 2s (server's hint)  4s so far, 59m 56s left"),
-        (replace(RUNNING, progress="step 2", timeline=()), "orders-2026-q2  RUNNING  step 2  poll 2/60  next poll in 2s  4s so far, 59m 56s left"),
+        (replace(RUNNING, progress="step 2", wait_source="strategy"), "orders-2026-q2  RUNNING  step 2  poll 2/60  next poll in 2s  4s so far, 59m 56s left"),
         (
             replace(RUNNING, progress=None, next_poll_at=after(4), deadline=None, max_polls=None),
             "orders-2026-q2  RUNNING  poll 2  polling now  4s so far",
         ),
         (
-            replace(RUNNING, progress=None, failures=3, error="503\x1b[2J", deadline=None, timeline=()),
+            replace(RUNNING, progress=None, failures=3, error="503\x1b[2J", deadline=None, wait_source="strategy"),
             "orders-2026-q2  no answer (3 in a row): 503\\x1b[2J  poll 2/60  next poll in 2s  4s so far",
         ),
         (
-            replace(RUNNING, progress=None, phase=Phase.BLOCKED, status="PAUSED", deadline=None, timeline=()),
+            replace(RUNNING, progress=None, phase=Phase.BLOCKED, status="PAUSED", deadline=None, wait_source="strategy"),
             "orders-2026-q2  PAUSED (waits for a person)  poll 2/60  next poll in 2s  4s so far",
         ),
         (
-            replace(RUNNING, progress=None, status=None, deadline=None, timeline=()),
+            replace(RUNNING, progress=None, status=None, deadline=None, wait_source="strategy"),
             "orders-2026-q2  waiting  poll 2/60  next poll in 2s  4s so far",
         ),
     ],

@@ -56,6 +56,8 @@ FULL = JobState(
     error="e",
     wait=7,
     stage=Stage(1, 2, NOW + 9),
+    changed_at=NOW + 10,
+    stalled=True,
     outcome=Outcome.FAILED,
     reason="r",
     finished_at=NOW + 8,
@@ -142,6 +144,8 @@ def test_the_worst_state_is_under_2_kb() -> None:
         wait=NOW,
         wait_source=WaitSource.STRATEGY_ERROR,
         stage=Stage(99, 999_999_999, NOW),
+        changed_at=NOW,
+        stalled=True,
         finished_at=NOW,
         reason=script.state.error,
     )

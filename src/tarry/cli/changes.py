@@ -118,6 +118,8 @@ _WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
     "unknown_status": lambda data: f"status {_shown(data, 'value')} is in none of the sets",
     "poll_failed": lambda data: f"poll failed: {_error(data)}",
     "recovered": lambda data: f"answers again after {count(_number(data, 'failed_polls'), 'failed poll')}",
+    "stalled": lambda data: f"stalled: no change for {duration(timedelta(microseconds=_number(data, 'unmoved_us')))}",
+    "unstalled": lambda _: "moves again",
     "wait_changed": _wait,
     "spec_changed": lambda data: f"spec changed: {_listed(data, 'fields')}",
     "freed": lambda _: "taken from a worker that stopped",

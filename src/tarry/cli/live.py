@@ -73,7 +73,7 @@ def _polls(job: Job) -> str:
 def _next(job: Job, now: datetime) -> str:
     if job.next_poll_at is None or job.next_poll_at <= now:
         return "polling now"
-    name = job.timeline[-1].wait_source if job.timeline else None
+    name = job.wait_source
     why = "" if name in _EXPECTED_SOURCES else f" ({source(name)})"
     # Whole seconds: tenths that race by say nothing.
     seconds = -(-(job.next_poll_at - now) // _SECOND)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from tarry.cli import timeline
+from tarry.cli import changes, timeline
 from tarry.cli.changes import commits, described
 from tarry.cli.database import url_of
 from tarry.cli.exits import Exit, UsageError
@@ -142,10 +142,11 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, str]]:
         ("reason", plain(readable(job.reason), 300) if job.reason else ""),
         ("status", plain(job.status, 60) if job.status else ""),
         ("progress", progress(job.progress)),
+        ("stalled", "" if not job.stalled or job.changed_at is None else _since(job.changed_at, now)),
         ("error", _error(job)),
         ("created", date_and_time(job.created_at)),
         ("finished", "" if job.finished_at is None else date_and_time(job.finished_at)),
-        ("next poll", "" if job.next_poll_at is None else _when(job.next_poll_at, now, "due")),
+        ("next poll", _next_poll(job, now)),
         ("deadline", "none" if job.deadline is None else _when(job.deadline, now, "over", quiet=over)),
         ("polls", _limit(job)),
         ("holder", "" if job.owner is None else f"worker {job.owner}"),
@@ -161,6 +162,17 @@ def _error(job: Job) -> str:
 
 def _when(at: datetime, now: datetime, past: str, *, quiet: bool = False) -> str:
     return date_and_time(at) + ("" if quiet else f", {_in(at - now, past)}")
+
+
+def _next_poll(job: Job, now: datetime) -> str:
+    if job.next_poll_at is None:
+        return ""
+    why = "" if job.wait_source is None else f" ({changes.source(job.wait_source)})"
+    return _when(job.next_poll_at, now, "due") + why
+
+
+def _since(at: datetime, now: datetime) -> str:
+    return f"nothing changed since {date_and_time(at)}, {duration(now - at)} ago"
 
 
 def _limit(job: Job) -> str:
@@ -228,6 +240,9 @@ def job_json(job: Job) -> dict[str, Any]:
         "error": job.error,
         "created_at": job.created_at.isoformat(),
         "next_poll_at": _iso(job.next_poll_at),
+        "wait_source": job.wait_source,
+        "changed_at": _iso(job.changed_at),
+        "stalled": job.stalled,
         "deadline": _iso(job.deadline),
         "finished_at": _iso(job.finished_at),
         "labels": dict(job.labels),

@@ -100,6 +100,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "error": text,
     "wait": whole,
     "stage": _stage,
+    "changed_at": whole,
+    "stalled": flag,
     "outcome": Outcome,
     "reason": text,
     "finished_at": whole,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tarry.core import cadence, phases
+from tarry.core import cadence, phases, stalls
 from tarry.core.answers import Answers
 from tarry.core.document import document
 from tarry.core.ending import Next, end
@@ -31,7 +31,7 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
     """Judge the answer; the poll is counted in `state`."""
     shown = document(spec, state, seen, answers)
     finding = read_poll(spec, seen, shown)
-    state = noted(spec, state, finding.judgement, shown)
+    state = stalls.moved(state, noted(spec, state, finding.judgement, shown), now)
     match finding.sort:
         case Sort.JUDGED:
             return _judged(spec, state, seen, now, shown)
@@ -110,5 +110,8 @@ def _go_on(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> N
         return end(state, Outcome.EXHAUSTED, now)
     if state.closing or is_overdue(state, now):
         return end(state, Outcome.TIMED_OUT, now)
-    state = phases.entered(spec.strategy, state, now)
+    stalled = stalls.is_stalled(spec.stall, state, now)
+    if stalled and spec.stall is not None and spec.stall.fail:
+        return end(state, Outcome.TIMED_OUT, now, stalls.reason(spec.stall, state))
+    state = phases.entered(spec.strategy, replace(state, stalled=stalled or state.stalled), now)
     return scheduled(spec, state, cadence.next_poll(spec, state, seen, now), now)

@@ -35,7 +35,9 @@ class Job:
     settled. `status` is the last status value the condition read, `progress` a share from 0
     to 1 or a text, `failures` the failed polls in a row, `error` the last failure in one
     line, `owner` the worker that holds the job, if any. `output` is None until the job has
-    ended well and, with a `fetch`, until its result is fetched. `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls.
+    ended well and, with a `fetch`, until its result is fetched. `id` marks a page of `Poller.jobs`.
+    `timeline` keeps the last 64 polls. `wait_source` says what set `next_poll_at`; `changed_at` is
+    when status or progress last changed, `stalled` says that this is longer ago than `stall` allows.
     """
 
     id: int
@@ -60,6 +62,9 @@ class Job:
     last: Observation | None
     labels: Mapping[str, str] = field(default_factory=dict)
     timeline: tuple[Tick, ...] = ()
+    wait_source: str | None = None
+    changed_at: datetime | None = None
+    stalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tarry.core.model import Model
 from tarry.core.phases import AnyStrategy
 from tarry.core.policies import Errors, Hints
 from tarry.core.request import Request, plain_json, url_problem
+from tarry.core.stalls import Stall
 from tarry.core.strategies import DEFAULT, Strategy
 from tarry.core.templates import roots, texts
 from tarry.words import CallKind, Json
@@ -37,6 +38,7 @@ class JobSpec(Model):
     - `result`, `progress`, `reason`: JMESPath over the answer: the output, a
       0..1 or percent or text progress, and the failure's words.
     - `keep`: JMESPath of the part of the body that is stored with the job (default: all, bounded).
+    - `stall`: when a job that does not move is called stalled, and whether that ends it.
     - `confirm`: how many equal terminal verdicts in a row end the job (1).
     - `allowed_hosts`: hosts beside the request's own that a URL found in an answer may name, as
       "host" or "host:port".
@@ -59,6 +61,7 @@ class JobSpec(Model):
     progress: str | None = None
     reason: str | None = None
     keep: str | None = None
+    stall: Stall | None = None
     confirm: Annotated[int, Field(strict=True, ge=1, le=1000)] = 1
     allowed_hosts: tuple[str, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)
@@ -82,6 +85,7 @@ class JobSpec(Model):
             progress: str | None = None,
             reason: str | None = None,
             keep: str | None = None,
+            stall: Stall | None = None,
             confirm: int = 1,
             allowed_hosts: Sequence[str] = (),
             labels: Mapping[str, str] = ...,

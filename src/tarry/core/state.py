@@ -61,6 +61,7 @@ class JobState:
     submits that were about to leave. `found` is true once a poll saw the job.
     `status` is the last status value the condition read, as text; `unknown`
     the values already reported as unknown. `stage` is where in `Phases` it stands.
+    `changed_at` is when status or progress last changed; `stalled` is true while that is too long ago.
     """
 
     key: str
@@ -87,6 +88,8 @@ class JobState:
     error: str | None = None
     wait: Micros | None = None
     stage: Stage | None = None
+    changed_at: Instant | None = None
+    stalled: bool = False
     outcome: Outcome | None = None
     reason: str | None = None
     finished_at: Instant | None = None

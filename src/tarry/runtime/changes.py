@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from tarry.core.stalls import unmoved_for
 from tarry.core.state import JobState
 from tarry.ports import Event
 from tarry.words import CallKind, Instant, Json, Phase, WaitSource
@@ -18,7 +19,13 @@ _BENT = frozenset(
 
 def changes(before: JobState, after: JobState, kind: CallKind, now: Instant) -> tuple[Event, ...]:
     """The events of one step, oldest first."""
-    found = [*_of_call(before, after, kind), *_of_status(before, after), *_of_wait(before, after), *_of_end(after)]
+    found = [
+        *_of_call(before, after, kind),
+        *_of_status(before, after),
+        *_of_stall(before, after, now),
+        *_of_wait(before, after),
+        *_of_end(after),
+    ]
     return tuple(Event(name, now, data) for name, data in found)
 
 
@@ -44,6 +51,13 @@ def _of_status(before: JobState, after: JobState) -> _News:
         yield "blocked", {"status": after.status}
     elif before.phase is Phase.BLOCKED and after.phase is Phase.WAITING:
         yield "unblocked", {"status": after.status}
+
+
+def _of_stall(before: JobState, after: JobState, now: Instant) -> _News:
+    if after.stalled and not before.stalled:
+        yield "stalled", {"status": after.status, "unmoved_us": unmoved_for(after, now)}
+    elif before.stalled and not after.stalled and after.outcome is None:
+        yield "unstalled", {"status": after.status}
 
 
 def _of_wait(before: JobState, after: JobState) -> _News:
