@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tarry.core.phases import Phases
     from tarry.core.plan import plan
     from tarry.core.policies import Errors, Hints
+    from tarry.core.politeness import Politeness
     from tarry.core.request import Request
     from tarry.core.results import Job, JobResult
     from tarry.core.spec import JobSpec
@@ -76,6 +77,7 @@ __all__ = [
     "Outcome",
     "Phase",
     "Phases",
+    "Politeness",
     "Poller",
     "Request",
     "ResultUnavailable",
@@ -101,6 +103,7 @@ _HOMES = {
     "core.observation": ("Observation",),
     "core.phases": ("Phases",),
     "core.plan": ("plan",),
+    "core.politeness": ("Politeness",),
     "core.policies": ("Errors", "Hints"),
     "core.request": ("Request",),
     "core.results": ("Job", "JobResult"),

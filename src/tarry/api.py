@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tarry.chance import token as new_token
 from tarry.clock import SystemClock
 from tarry.core.durations import CENTURY, DurationLike
+from tarry.core.politeness import Politeness
 from tarry.core.results import Job, JobResult, Ticked
 from tarry.core.spec import JobSpec
 from tarry.errors import ResultUnavailable, SpecError, TarryError
@@ -17,13 +18,14 @@ from tarry.http.secrets import Secrets
 from tarry.http.transport import AsyncClient, HttpTransport
 from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Listing, Offload, Store, StoredEvent, Transport
-from tarry.runtime.arguments import check_callback, namespace_of, patience_of, span_of
+from tarry.runtime.arguments import check_callback, namespace_of, patience_of, polite, span_of
 from tarry.runtime.aside import Aside
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.calls import Calls
 from tarry.runtime.commands import Commands
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import Engine
+from tarry.runtime.hosts import Hosts
 from tarry.runtime.jobs import Jobs
 from tarry.runtime.sweep import Sweep
 from tarry.runtime.units import Units, drained
@@ -57,6 +59,7 @@ class Poller:
     - `secrets`: a mapping or a callable that gives the value of `{secret.NAME}`.
     - `on_event`: called with each `StoredEvent` after its commit; what it raises is logged.
     - `lease`: how long a worker that went silent keeps its jobs (10 s to 1 h).
+    - `politeness`: the bounds of its calls to one host, over all jobs; `Politeness()` if not given.
     - `transport`, `clock`, `offload`, `token`: stand-ins for the world, for tests.
 
     Raises `SpecError` for arguments that can never work, `StoreError` on entering when
@@ -73,6 +76,7 @@ class Poller:
         secrets: Mapping[str, str] | Callable[[str], str] | None = None,
         on_event: Callable[[StoredEvent], object] | None = None,
         lease: DurationLike = "30s",
+        politeness: Politeness | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
         offload: Offload | None = None,
@@ -94,6 +98,7 @@ class Poller:
         self._owns_transport = transport is None
         self._aside = Aside()
         self._calls = Calls(self._transport, known, self._clock, self._aside)
+        self._hosts = Hosts(polite(politeness), self._clock)
         self._bulletin = Bulletin(on_event)
         self._entered: _Inside | None = None
         self._closed = False
@@ -113,6 +118,7 @@ class Poller:
             clock=self._clock,
             worker=worker,
             calls=self._calls,
+            hosts=self._hosts,
             aside=self._aside,
             token=self._token,
             tell=self._bulletin.tell,

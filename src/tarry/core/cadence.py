@@ -97,8 +97,7 @@ def cut(spec: JobSpec, state: JobState, planned: Due, *, earliest: Instant) -> S
     deadline = state.deadline
     if deadline is None or planned.due < deadline:
         return planned
-    lead = max(1, min(micros(spec.limits.poll_timeout), (deadline - state.created_at) // _CLOSING_SHARE))
-    start = max(deadline - lead, earliest)
+    start = max(deadline - _lead(spec, state, deadline), earliest)
     hold = planned.hold_until
     if hold is not None and start < hold < deadline:
         start = hold
@@ -107,10 +106,26 @@ def cut(spec: JobSpec, state: JobState, planned: Due, *, earliest: Instant) -> S
     return replace(planned, due=start, source=WaitSource.DEADLINE, closing=True)
 
 
+def latest(spec: JobSpec, state: JobState, now: Instant) -> Instant | None:
+    """Until when a call may wait for its turn; None for as long as it takes.
+
+    Half of the closing poll's time is left to it. A job that is past its deadline has nothing more to lose.
+    """
+    deadline = state.deadline
+    if deadline is None or now >= deadline:
+        return None
+    return max(now, deadline - _lead(spec, state, deadline) // 2)
+
+
 def backoff(delay: Micros, failures: int) -> Micros:
     """The wait after the k-th failure in a row: min(d, 5 s) · 2^(k-1), at most max(d, 5 min)."""
     doubled = min(delay, BACKOFF_START) << min(failures - 1, _MAX_DOUBLINGS)
     return min(doubled, max(delay, BACKOFF_MAXIMUM))
+
+
+def _lead(spec: JobSpec, state: JobState, deadline: Instant) -> Micros:
+    """How long before the deadline the closing poll starts."""
+    return max(1, min(micros(spec.limits.poll_timeout), (deadline - state.created_at) // _CLOSING_SHARE))
 
 
 def _strategic(spec: JobSpec, state: JobState) -> _Length:

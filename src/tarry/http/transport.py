@@ -26,7 +26,7 @@ MAX_BODY = 1 << 20
 MAX_HEADERS = 64 << 10
 """Bytes of the headers of an answer."""
 
-IN_FLIGHT = 16
+IN_FLIGHT = 64
 """Calls at once; more wait here, where waiting is told apart from a slow service."""
 
 _IDLE_CONNECTIONS = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from tarry.core.durations import CENTURY, DurationLike, parse, write
+from tarry.core.politeness import Politeness
 from tarry.errors import SpecError
 from tarry.words import Micros, micros, span
 
@@ -36,6 +37,15 @@ def span_of(field: str, value: DurationLike, least: Micros, most: Micros) -> Mic
 def patience_of(value: DurationLike | None) -> Micros | None:
     """A `wait_timeout`: 0 or more, None for no end."""
     return None if value is None else span_of("wait_timeout", value, 0, CENTURY)
+
+
+def polite(value: Politeness | None) -> Politeness:
+    """The bounds of the calls to a host; `SpecError` for what are none."""
+    if value is None:
+        return Politeness()
+    if not isinstance(value, Politeness):
+        raise SpecError("Poller.politeness", f"expected a Politeness, got {type(value).__name__}")
+    return value
 
 
 def check_callback(on_event: object) -> None:

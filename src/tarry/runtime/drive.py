@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tarry.core import cadence, hints
 from tarry.core.conditions import Expression
 from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.evaluation import size
+from tarry.core.judging import is_request_to_wait
 from tarry.core.machine import resume, sending, step
 from tarry.core.observation import CallError, Observation
 from tarry.core.spec import JobSpec
@@ -21,6 +24,7 @@ from tarry.runtime.aside import Aside, Misbehaved
 from tarry.runtime.calls import Calls
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
+from tarry.runtime.hosts import Hosts, Turn, host_of
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
 from tarry.words import SECOND, CallKind, ErrorKind
@@ -38,6 +42,7 @@ class Parts:
     clock: Clock
     worker: Worker
     calls: Calls
+    hosts: Hosts
     aside: Aside
     token: Callable[[], str]
     tell: Callable[[Sequence[StoredEvent]], None]
@@ -52,6 +57,7 @@ class Drive:
         self._clock = parts.clock
         self._worker = parts.worker
         self._calls = parts.calls
+        self._hosts = parts.hosts
         self._aside = parts.aside
         self._tell = parts.tell
 
@@ -80,8 +86,10 @@ class Drive:
 
     async def _rest(self, job: Followed, hold: Hold, due: int) -> None:
         """Rest until `due` or until roused; raises `LeaseLost` when another has the job by then."""
-        if not await job.rest(due) or not job.waiters:
-            return
+        if await job.rest(due) and job.waiters:
+            await self._check_held(job, hold)
+
+    async def _check_held(self, job: Followed, hold: Hold) -> None:
         rows = await self._units.run(self._store.rows, [job.id])
         if [(row.fence, row.nonce) for row in rows] != [(hold.grip.fence, hold.grip.nonce)]:
             raise LeaseLost(f"job {job.key!r} was taken by another")
@@ -91,18 +99,57 @@ class Drive:
         if not self._worker.may_send(self._clock.now()):
             await self._rest(job, hold, self._clock.now() + SECOND)
             return hold
-        if call.kind is CallKind.SUBMIT:
-            hold, seen = await self._submitted(hold, call)
-        elif hold.permit:
-            hold, seen = await self._polled(hold, call)
-        else:
+        if call.kind is CallKind.POLL and not hold.permit:
             # That commit took its time: whether to poll, and for how long, is decided anew.
             return await self._permitted(hold)
+        async with self._turn(job, hold, call) as by_now:
+            if by_now is None:
+                return hold
+            call, make = by_now, self._submitted if call.kind is CallKind.SUBMIT else self._polled
+            hold, seen = await make(hold, call)
+            self._heed(hold, seen)
         state, decision = await self._judged(hold, call, seen)
         after = await self._settle(hold, state, decision, seen)
         if call.kind is CallKind.POLL and after is not None:
             job.looked.set()
         return after
+
+    @asynccontextmanager
+    async def _turn(self, job: Followed, hold: Hold, call: Call) -> AsyncIterator[Call | None]:
+        """The host's turn for this call: gives the call as it is by then, None if it is not to be made any more."""
+        turn = self._hosts.line_up(self._host(hold, call.kind), job.rouse, first=hold.state.closing)
+        try:
+            if not turn.granted:
+                await self._in_line(job, hold, turn)
+                yield self._by_now(job, hold, call)
+            else:
+                yield call
+        finally:
+            self._hosts.leave(turn)
+
+    async def _in_line(self, job: Followed, hold: Hold, turn: Turn) -> None:
+        """Until the turn is granted, nobody waits, or the deadline is near: it goes before politeness."""
+        latest = cadence.latest(hold.spec, hold.state, self._clock.now())
+        while job.waiters and not turn.granted:
+            if latest is not None and self._clock.now() >= latest:
+                self._hosts.go_ahead(turn)
+            elif await job.rest(latest) and job.waiters and not turn.granted:
+                await self._check_held(job, hold)
+
+    def _by_now(self, job: Followed, hold: Hold, call: Call) -> Call | None:
+        now = self._clock.now()
+        _, decision = resume(hold.spec, hold.state, now)
+        wanted = job.waiters and self._worker.may_send(now)
+        return decision if wanted and isinstance(decision, Call) and decision.kind is call.kind else None
+
+    def _heed(self, hold: Hold, seen: Observation) -> None:
+        """Spare the host where it asks for less traffic: the jobs beside this one have not heard it."""
+        hint = hints.read(hold.spec.hints, seen) if is_request_to_wait(seen.status) else None
+        if hint is not None:
+            self._hosts.rest(self._host(hold, seen.kind), hint.span)
+
+    def _host(self, hold: Hold, kind: CallKind) -> str:
+        return host_of(hold.spec.target(kind), hold.values)
 
     async def _permitted(self, hold: Hold) -> Hold:
         """Commit the right to make one poll."""

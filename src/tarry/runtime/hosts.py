@@ -1,14 +1,136 @@
-"""Which host a call goes to."""
+"""Turns at the hosts that are called, so that no host is stormed and none is kept waiting by another.
+
+Whoever wants to call a host lines up for it. A turn is granted at once unless
+the host has its bound of calls under way, was called too recently, or asked
+for a rest; then those in line get theirs in order. Where the process itself has
+all the calls under way that it may have, hosts take turns, so that the jobs of one
+that is slow or dead do not delay those of another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from tarry.core.function import Function
+from tarry.core.politeness import Politeness
 from tarry.core.request import Request
 from tarry.core.templates import TemplateError, render_url
-from tarry.words import Json
+from tarry.http.transport import IN_FLIGHT
+from tarry.ports import Clock
+from tarry.words import MINUTE, SECOND, Instant, Json, Micros
+
+LONGEST_REST: Micros = MINUTE
+"""How long the other jobs of a host heed what one of them was told (429 or 503 with a hint)."""
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """A place in the line for one host; `ring` tells that it was granted."""
+
+    host: str
+    ring: Callable[[], None]
+    granted: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class _Host:
+    line: deque[Turn] = field(default_factory=deque)
+    under_way: int = 0
+    opens_at: Instant = 0
+    timer: asyncio.TimerHandle | None = None
+
+
+class Hosts:
+    """Grants the turns of one process."""
+
+    def __init__(self, politeness: Politeness, clock: Clock) -> None:
+        self._concurrent = politeness.concurrent
+        self._spacing: Micros = 0 if politeness.per_second is None else round(SECOND / politeness.per_second)
+        self._clock = clock
+        self._hosts: dict[str, _Host] = {}
+        # The hosts with a line, the one that was served last at the end.
+        self._waiting: dict[str, None] = {}
+        self._under_way = 0
+
+    def line_up(self, host: str, ring: Callable[[], None], *, first: bool = False) -> Turn:
+        """A turn, granted already or in line (`first`: before the others); pair it with `leave`."""
+        turn, place = Turn(host, ring), self._hosts.setdefault(host, _Host())
+        if not place.line and self._is_open(place, self._clock.now()):
+            self._grant(place, turn)
+            return turn
+        (place.line.appendleft if first else place.line.append)(turn)
+        self._waiting.setdefault(host)
+        self._serve()
+        return turn
+
+    def go_ahead(self, turn: Turn) -> None:
+        """Grant a turn that can wait no longer, past the line."""
+        if not turn.granted:
+            place = self._hosts[turn.host]
+            self._step_out(place, turn)
+            self._grant(place, turn)
+
+    def leave(self, turn: Turn) -> None:
+        """The call is over, or was not made."""
+        place = self._hosts[turn.host]
+        if turn.granted:
+            place.under_way -= 1
+            self._under_way -= 1
+        else:
+            self._step_out(place, turn)
+        self._serve()
+        if not place.line and not place.under_way and place.opens_at <= self._clock.now():
+            del self._hosts[turn.host]
+
+    def rest(self, host: str, span: Micros) -> None:
+        """The host asked for less traffic: no further turn for this long, or for a minute if that is less."""
+        place = self._hosts.setdefault(host, _Host())
+        place.opens_at = max(place.opens_at, self._clock.now() + min(span, LONGEST_REST))
+
+    def _is_open(self, place: _Host, now: Instant) -> bool:
+        return place.under_way < self._concurrent and self._under_way < IN_FLIGHT and place.opens_at <= now
+
+    def _grant(self, place: _Host, turn: Turn) -> None:
+        turn.granted = True
+        place.under_way += 1
+        self._under_way += 1
+        place.opens_at = max(place.opens_at, self._clock.now() + self._spacing)
+
+    def _step_out(self, place: _Host, turn: Turn) -> None:
+        place.line.remove(turn)
+        if not place.line:
+            del self._waiting[turn.host]
+
+    def _serve(self) -> None:
+        """Grant what can be granted, a turn at a time, to the host that has waited longest."""
+        served = True
+        while served and self._under_way < IN_FLIGHT:
+            served = any(self._serve_one(host) for host in list(self._waiting))
+
+    def _serve_one(self, host: str) -> bool:
+        place, now = self._hosts[host], self._clock.now()
+        if not self._is_open(place, now):
+            if place.opens_at > now and place.timer is None:
+                wait = (place.opens_at - now) / SECOND
+                place.timer = asyncio.get_running_loop().call_later(wait, self._open, host, place)
+            return False
+        turn = place.line[0]
+        self._step_out(place, turn)
+        self._grant(place, turn)
+        if place.line:
+            del self._waiting[host]
+            self._waiting[host] = None
+        turn.ring()
+        return True
+
+    def _open(self, host: str, place: _Host) -> None:
+        place.timer = None
+        if host in self._waiting:
+            self._serve()
 
 
 def host_of(target: Request | Function, values: Mapping[str, Json]) -> str:

@@ -28,11 +28,12 @@ log = logging.getLogger("tarry.worker")
 SWEEP_EVERY: Micros = SECOND // 2
 """How often a worker looks for jobs that are due."""
 
-LINE = 64
+LINE = 256
 """How many jobs of one host are claimed and not polled yet; more stay in the store, for others as well."""
 
 _PAGE = 250
-_PAGES = 8
+_PAGES = 4
+_MOST_KNOWN = 20_000
 _GLANCE = 20
 _ASIDE: Micros = MINUTE
 _START: Place = (-(1 << 63), 0)
@@ -42,10 +43,11 @@ _Wanted: TypeAlias = dict[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _PassedBy:
-    """A row that cannot be polled here, as it was then, and when to look at it again."""
+class _Known:
+    """What a row came to at this step: its host, or None where it cannot be polled here, which is looked at again."""
 
     step: int
+    host: str | None
     until: Instant
 
 
@@ -61,7 +63,7 @@ class Sweep:
         self._engine = engine
         self._namespace = namespace
         self._line: dict[int, tuple[Followed, str]] = {}
-        self._passed_by: dict[int, _PassedBy] = {}
+        self._known: dict[int, _Known] = {}
 
     async def run(self, *, until_idle: bool) -> None:
         """Poll what is due until the engine closes, or until no job is left that could be polled here."""
@@ -150,27 +152,32 @@ class Sweep:
         jobs = {row.id: self._engine.take(row) for row in rows if self._engine.may_take(row.id)}
         if late:
             await self._units.run(self._store.release, late, now)
-        self._line |= {number: (job, chosen[number]) for number, job in jobs.items()}
+        for number, job in jobs.items():
+            self._line[number] = (job, chosen[number])
+            self._known.pop(number, None)
         return jobs
 
     def _host(self, row: JobRow) -> str | None:
         """The host of the job's next call; None where it is looked after already, or cannot be polled here."""
-        known = self._passed_by.get(row.id)
-        is_known = known is not None and known.step == row.step and self._clock.now() < known.until
-        if is_known or not self._engine.may_take(row.id):
+        if not self._engine.may_take(row.id):
             return None
+        known = self._known.get(row.id)
+        if known is None or known.step != row.step or (known.host is None and self._clock.now() >= known.until):
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[row.id] = _Known(row.step, self._looked_into(row), self._clock.now() + _ASIDE)
+        return known.host
+
+    def _looked_into(self, row: JobRow) -> str | None:
         try:
             hold = Hold.of(row, None)
-            unknown = unknown_callable(hold.spec)
-            if unknown is None:
-                self._passed_by.pop(row.id, None)
+            problem: Exception | None = unknown_callable(hold.spec)
+            if problem is None:
                 return host_of(hold.spec.target(hold.next_kind), hold.values)
-            problem: Exception = unknown
         except CheckpointError as damaged:
             problem = damaged
-        if known is None:
+        if row.id not in self._known:
             log.warning("job %r is left alone: %s", row.key, problem)
-        self._passed_by[row.id] = _PassedBy(row.step, self._clock.now() + _ASIDE)
         return None
 
     async def _is_idle(self) -> bool:

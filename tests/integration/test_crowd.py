@@ -1,0 +1,60 @@
+"""Many jobs due at once, over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import httpx
+import pytest
+
+from tarry import JobSpec, Outcome, Poller, Request, Status
+from tarry.testing import StubService
+from tarry.testing.stub.behaviour import Behaviour
+
+JOBS = 1000
+
+
+@pytest.mark.slow
+def test_a_thousand_jobs_due_at_once_find_a_connection_each() -> None:
+    """With a small pool of the caller's and all due at once, no call waits for a connection until it fails."""
+
+    async def main() -> tuple[list[Any], int]:
+        async with (
+            StubService() as service,
+            httpx.AsyncClient(limits=httpx.Limits(max_connections=20), trust_env=False) as client,
+            Poller("sqlite://", client=client) as poller,
+        ):
+            for number in range(JOBS):
+                poll = Request("GET", f"{service.url}/jobs", params={"n": number})
+                await poller.add(f"job-{number}", JobSpec(poll=poll, until=Status()))
+            await poller.run(until_idle=True)
+            return await poller.jobs(limit=JOBS), len(service.requests)
+
+    jobs, requests = asyncio.run(main())
+    assert Counter((job.outcome, job.polls, job.failures) for job in jobs) == {(Outcome.SUCCEEDED, 1, 0): JOBS}
+    assert requests == JOBS
+
+
+def test_a_host_that_hangs_leaves_connections_to_others() -> None:
+    """Jobs of a service that never answers do not keep those of a good one waiting."""
+
+    async def main() -> list[Any]:
+        async with (
+            StubService(script=[Behaviour(mode="hang")]) as dead,
+            StubService() as alive,
+            Poller("sqlite://") as poller,
+        ):
+            for number in range(40):
+                hanging = Request("GET", f"{dead.url}/jobs/any", params={"n": number, "mode": "hang"})
+                await poller.add(f"dead-{number}", JobSpec(poll=hanging, until=Status()))
+                good = Request("GET", f"{alive.url}/jobs", params={"n": number})
+                await poller.add(f"alive-{number}", JobSpec(poll=good, until=Status()))
+            running = asyncio.create_task(poller.run())
+            async with asyncio.timeout(20):
+                ended = await asyncio.gather(*(poller.await_job(f"alive-{number}") for number in range(40)))
+            running.cancel()
+            return [result.outcome for result in ended]
+
+    assert asyncio.run(main()) == [Outcome.SUCCEEDED] * 40
