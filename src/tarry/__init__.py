@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tarry.api import Poller, await_job
+    from tarry.core.check import check
     from tarry.core.conditions import Acceptors, Expression, Match, Status
     from tarry.core.limits import Limits
     from tarry.core.observation import Observation
@@ -91,6 +92,7 @@ __all__ = [
     "Verdict",
     "WaitTimeout",
     "await_job",
+    "check",
     "load_spec",
     "plan",
 ]
@@ -98,6 +100,7 @@ __all__ = [
 # Where each name lives; what is not named here is an error or a word.
 _HOMES = {
     "api": ("Poller", "await_job"),
+    "core.check": ("check",),
     "core.conditions": ("Acceptors", "Expression", "Match", "Status"),
     "core.limits": ("Limits",),
     "core.observation": ("Observation",),

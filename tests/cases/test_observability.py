@@ -56,14 +56,15 @@ def test_pc_081_a_condition_that_never_matches_is_explained(scene: MakeScene) ->
     world = scene({"status": {"status": "complete"}})
     error = world.fails(spec_of(until=Match("body.status", succeeded="complete"), limits=limits("30s")))
     assert error.outcome is Outcome.TIMED_OUT
-    assert "the condition never matched: body.status was object in all 16 polls" in str(error)
+    assert "your condition never matched; `body.status` was an object in all 16 polls" in str(error)
 
 
 def test_pc_081_a_value_that_no_set_names_is_shown(scene: MakeScene) -> None:
     """A word that looks like the end, and was in no set, is in the error with its count."""
     world = scene(RUNNING, *[{"state": "COMPLETE"}] * 20)
     error = world.fails(spec_of(limits=limits("30s")))
-    assert "COMPLETE (15×)" in str(error)
+    assert "`COMPLETE` (15×)" in str(error)
+    assert "`COMPLETE` looks like an end and is named nowhere" in str(error)
     assert world.event("unknown_status") == [{"value": "COMPLETE"}]
 
 

@@ -207,7 +207,7 @@ ENDS: list[tuple[type[Exception], Outcome, dict[str, Any], list[Any], str]] = [
         Outcome.EXHAUSTED,
         {"limits": Limits(max_polls=3)},
         [{"state": "DONE"}],
-        "body.state was DONE in all 3 polls",
+        "`body.state` was `DONE` in all 3 polls",
     ),
     (JobTimedOut, Outcome.TIMED_OUT, {"limits": Limits(total_duration="10s")}, [RUNNING], "RUNNING"),
     (

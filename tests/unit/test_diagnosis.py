@@ -19,7 +19,8 @@ def test_a_condition_that_never_matched_is_named() -> None:
     script.play(state("DONE"), forever=True)
     assert explain(script.state, max_polls=60, total_duration=24 * HOUR) == (
         "orders: exhausted; max_polls=60 are spent; the remote job may still run; 60 polls in 59s; "
-        "the condition never matched: body.state was DONE in all 60 polls; last status DONE"
+        "your condition never matched; `body.state` was `DONE` in all 60 polls; "
+        "`DONE` looks like an end and is named nowhere; last status DONE"
     )
 
 
@@ -30,21 +31,26 @@ def test_a_path_that_meets_an_object_shows_it() -> None:
     script.play(http(200, {"status": {"status": "complete"}}), forever=True)
     told = explain(script.state, None, 30 * SECOND)
     assert "timed_out; total_duration of 30s leaves no time for another poll" in told
-    assert "body.status was object in all 30 polls" in told
+    assert (
+        "`body.status` was an object in all 30 polls; body.status is an object: write the path of the word in it"
+        in told
+    )
 
 
 def test_several_values_are_counted() -> None:
     """Most frequent first, and not more than five of them."""
     script = Script(spec(strategy=Fixed("1s"), limits=Limits(max_polls=10)))
     script.play(*[RUNNING] * 3, *(state(f"s{n}") for n in range(7)))
-    assert "body.state was RUNNING (3×), s0 (1×), s1 (1×), s2 (1×), s3 (1×) and others" in explain(script.state, 10)
+    assert "`body.state` was `RUNNING` (3×), `s0` (1×), `s1` (1×), `s2` (1×), `s3` (1×) and others" in explain(
+        script.state, 10
+    )
 
 
 def test_two_values_are_not_called_others() -> None:
     """All of them are shown."""
     script = Script(spec(strategy=Fixed("1s"), limits=Limits(max_polls=2)))
     script.play(RUNNING, state("QUEUED"))
-    assert "body.state was RUNNING (1×), QUEUED (1×); last status QUEUED" in explain(script.state, 2)
+    assert "`body.state` was `RUNNING` (1×), `QUEUED` (1×); last status QUEUED" in explain(script.state, 2)
 
 
 def test_an_outage_says_what_broke() -> None:
@@ -72,7 +78,7 @@ def test_a_failure_says_what_the_service_said() -> None:
     script = Script(spec(reason="body.why"))
     script.play(http(200, {"state": "FAILED", "why": "no disk"}))
     assert explain(script.state) == (
-        "orders: failed; no disk; 1 poll in 0s; body.state was FAILED (1×); last status FAILED"
+        "orders: failed; no disk; 1 poll in 0s; `body.state` was `FAILED` (1×); last status FAILED"
     )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tarry.core import durations
+from tarry.core import durations, misses
 from tarry.core.state import JobState, Seen
 from tarry.core.texts import short
-from tarry.words import MILLISECOND, SECOND, Micros, Outcome, span
+from tarry.words import MILLISECOND, SECOND, Micros, Outcome, Verdict, span
 
 LONGEST = 600
 _KEY, _PART = 120, 160
 _MOST_VALUES = 5
+_MOST_MISSES = 2
+_KINDS = {"missing": "missing", "empty": "an empty list", "object": "an object", "list": "a list"}
 _UNFINISHED = {Outcome.TIMED_OUT, Outcome.EXHAUSTED, Outcome.UNREACHABLE}
 
 
@@ -50,12 +52,24 @@ def _effort(state: JobState) -> str:
 
 
 def _seen(state: JobState) -> Iterator[str]:
-    if state.outcome in _UNFINISHED and state.seen and state.verdict is not None:
-        yield "the condition never matched: " + _values(state)
-    elif state.seen:
+    never_matched = state.outcome in _UNFINISHED and bool(state.seen) and state.verdict is not None
+    if never_matched:
+        yield "your condition never matched"
+    if state.seen:
         yield _values(state)
+    if never_matched:
+        yield from _misses(state)
     if state.status is not None:
         yield f"last status {state.status}"
+
+
+def _misses(state: JobState) -> Iterator[str]:
+    """What may be wrong with the condition."""
+    if state.verdict is Verdict.UNKNOWN:
+        yield from filter(None, (misses.no_word(one.path, one.value) for one in state.seen[:_MOST_MISSES]))
+    ends = [value for value in state.unknown if misses.looks_terminal(value)][:_MOST_MISSES]
+    if ends:
+        yield f"{' and '.join(f'`{value}`' for value in ends)} looks like an end and is named nowhere"
 
 
 def _values(state: JobState) -> str:
@@ -68,10 +82,14 @@ def _values(state: JobState) -> str:
 
 def _of_path(path: str, values: list[Seen], good: int) -> str:
     if len(values) == 1 and values[0].times >= good > 1:
-        return f"{path} was {values[0].value} in all {values[0].times} polls"
+        return f"`{path}` was {_quoted(values[0].value)} in all {values[0].times} polls"
     shown = sorted(values, key=lambda one: -one.times)[:_MOST_VALUES]
     more = " and others" if len(values) > len(shown) else ""
-    return f"{path} was " + ", ".join(f"{one.value} ({one.times}×)" for one in shown) + more
+    return f"`{path}` was " + ", ".join(f"{_quoted(one.value)} ({one.times}×)" for one in shown) + more
+
+
+def _quoted(value: str) -> str:
+    return _KINDS.get(value, f"`{value}`")
 
 
 def _error(state: JobState) -> Iterator[str]:

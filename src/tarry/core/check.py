@@ -1,0 +1,152 @@
+"""`check`: what a spec would say to answers that you have, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from tarry.core import misses
+from tarry.core.answers import Answers, answer
+from tarry.core.decision import Call, Decision, Stop, Wait
+from tarry.core.document import document
+from tarry.core.function import Function
+from tarry.core.judging import Finding, Sort, read_poll
+from tarry.core.machine import start, step
+from tarry.core.observation import CallError, Observation
+from tarry.core.output import output_of
+from tarry.core.spec import JobSpec
+from tarry.core.state import JobState
+from tarry.words import CallKind, ErrorKind, Instant, Json, Micros, Outcome, WaitSource
+
+AnswerLike: TypeAlias = Observation | dict[str, Any]
+"""An answer: an `Observation`, or a dict with any of `status`, `headers`, `body`, `text` and `error`."""
+
+_KEY = "check"
+_NAMES = frozenset({"status", "headers", "body", "text", "error"})
+_WORDS = {Sort.UNCHANGED: "unchanged", Sort.INVALID: "invalid", Sort.GONE: "not_found", Sort.MISSING: "not_found"}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a spec makes of one answer.
+
+    - `verdict`: a verdict's word; a failed poll is "transient", a 304 "unchanged", and where the condition
+      gave no verdict it is "invalid".
+    - `value`: the status as the condition read it.
+    - `outcome`: how the job would end by this answer; None when it would go on.
+    - `wait`, `wait_source`: how long until the next poll, in microseconds, and what set that; None when the job ends.
+    - `error`: why the poll failed, or the words with which the job ended.
+    - `output`: what `result` selects, when the job ends well and has no `fetch`.
+    - `problems`: lines for a person, such as a path that leads to an object.
+    """
+
+    verdict: str
+    value: str | None = None
+    outcome: Outcome | None = None
+    wait: Micros | None = None
+    wait_source: WaitSource | None = None
+    error: str | None = None
+    output: Json = None
+    problems: tuple[str, ...] = ()
+
+
+def check(
+    spec: JobSpec, answers: Iterable[AnswerLike], *, submit: AnswerLike | None = None, now: Instant = 0
+) -> tuple[Checked, ...]:
+    """What the spec would say to these answers, one after the other, each polled when it is due.
+
+    An answer is an `Observation` or a dict such as `{"status": 200, "headers": {…}, "body": {…}}`: a 200 if it
+    does not say; `text` is a body that is not JSON, `error` an error kind such as "timeout". `submit` is the
+    answer to the submit, for what templates and conditions read of it (an empty 202).
+    An answer that comes after the end is judged as if the job had gone on. Nothing is sent; the job begins at `now`
+    (microseconds since 1970 UTC), and jitter is that of one made-up key. Raises ValueError for what is no answer.
+    """
+    return tuple(_checked(spec, answers, submit, now))
+
+
+def _checked(spec: JobSpec, given: Iterable[AnswerLike], submit: AnswerLike | None, now: Instant) -> Iterator[Checked]:
+    state, decision = start(spec, _KEY, now)
+    answers = Answers()
+    if spec.submit is not None:
+        seen = _seen({"status": 202} if submit is None else submit, CallKind.SUBMIT, "submit", now)
+        answers = Answers(submit=answer(seen))
+        state, decision = step(spec, state, seen, now, answers)
+        if isinstance(decision, Stop):
+            raise ValueError(f"submit: the job ends before it is polled: {state.reason or state.outcome}")
+    for number, each in enumerate(given):
+        now = decision.due if isinstance(decision, Wait) else now
+        seen = _seen(each, CallKind.POLL, f"answers[{number}]", now, called=isinstance(spec.poll, Function))
+        after, then = step(spec, state, seen, now, answers)
+        shown = document(spec, after, seen, answers)
+        yield _with_output(_told(read_poll(spec, seen, shown), state, after, then, now), spec, shown)
+        if not isinstance(then, Stop):
+            state, decision = after, then
+
+
+def _told(finding: Finding, before: JobState, after: JobState, then: Decision, now: Instant) -> Checked:
+    has_failed = after.failed_polls > before.failed_polls
+    judgement = finding.judgement
+    return Checked(
+        verdict=_word(finding, has_failed=has_failed),
+        value=None if judgement is None else judgement.value,
+        outcome=after.outcome,
+        wait=_wait(then, now),
+        wait_source=None if isinstance(then, Stop) else after.wait_source,
+        error=after.reason or (after.error if has_failed else None),
+        problems=() if judgement is None else tuple(misses.problems(judgement)),
+    )
+
+
+def _with_output(told: Checked, spec: JobSpec, shown: Mapping[str, Json]) -> Checked:
+    if told.outcome is None or not told.outcome.is_success or spec.fetch is not None:
+        return told
+    output, problem = output_of(spec, shown)
+    if output is None and problem is None and spec.result is not None:
+        problem = f"result: {spec.result} selects nothing"
+    return replace(told, output=output, problems=told.problems if problem is None else (*told.problems, problem))
+
+
+def _word(finding: Finding, *, has_failed: bool) -> str:
+    if finding.sort is Sort.MISSING and not has_failed:
+        return "pending"  # too early to be found
+    if finding.judgement is not None:
+        return str(finding.judgement.verdict)
+    return _WORDS.get(finding.sort, "transient")
+
+
+def _wait(then: Decision, now: Instant) -> Micros | None:
+    match then:
+        case Wait(due=due):
+            return due - now
+        case Call():
+            return 0
+        case _:
+            return None
+
+
+def _seen(given: object, kind: CallKind, where: str, now: Instant, *, called: bool = False) -> Observation:
+    """The answer as if it had come now."""
+    if isinstance(given, Observation):
+        return replace(given, kind=kind, started_at=now, finished_at=now)
+    if not isinstance(given, dict) or not _NAMES.issuperset(given):
+        raise ValueError(f"{where}: no answer; write an object with any of {', '.join(sorted(_NAMES))}")
+    if "error" in given:
+        return Observation(kind, now, now, error=CallError(_kind(given["error"], where), "given"))
+    status, headers = given.get("status", None if called else 200), given.get("headers") or {}
+    if status is not None and not (isinstance(status, int) and 100 <= status <= 599):
+        raise ValueError(f"{where}.status: an HTTP code from 100 to 599, or null for a callable")
+    if not isinstance(headers, Mapping) or not all(isinstance(text, str) for text in headers.values()):
+        raise ValueError(f"{where}.headers: an object of texts")
+    lowered = {str(name).lower(): text for name, text in headers.items()}
+    body, text = given.get("body"), given.get("text")
+    return Observation(
+        kind, now, now, status, lowered, body if text is None else text, text is None and body is not None
+    )
+
+
+def _kind(word: object, where: str) -> ErrorKind:
+    try:
+        return ErrorKind(str(word))
+    except ValueError:
+        raise ValueError(f"{where}.error: one of {', '.join(ErrorKind)}") from None
