@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from tarry import (
     Acceptors,
+    Batch,
     Errors,
     Exponential,
     Expression,
@@ -48,6 +49,15 @@ SPECS = [
         input={"any": None},
     ),
     JobSpec(poll=json.dumps, args={"obj": 1}, until=Acceptors([("body.done", "succeeded")]), strategy=Linear(1, 2)),
+    JobSpec(
+        poll=Batch(
+            Request("GET", "https://api.example.com/jobs", params={"id": ["{batch.ids}"]}),
+            items="body.jobs",
+            chunk=7,
+            missing="transient",
+        ),
+        until=MATCH,
+    ),
     JobSpec(poll=json.dumps, until=json.loads, strategy=Fixed(0.5), result="body.x", confirm=2),
 ]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tarry.api import Poller, await_job
+    from tarry.core.batch import Batch
     from tarry.core.check import check
     from tarry.core.conditions import Acceptors, Expression, Match, Status
     from tarry.core.limits import Limits
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Acceptors",
+    "Batch",
     "CheckpointError",
     "ConditionError",
     "Errors",
@@ -100,6 +102,7 @@ __all__ = [
 # Where each name lives; what is not named here is an error or a word.
 _HOMES = {
     "api": ("Poller", "await_job"),
+    "core.batch": ("Batch",),
     "core.check": ("check",),
     "core.conditions": ("Acceptors", "Expression", "Match", "Status"),
     "core.limits": ("Limits",),

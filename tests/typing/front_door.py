@@ -8,6 +8,7 @@ from typing import Any, assert_type
 
 from tarry import (
     Acceptors,
+    Batch,
     Errors,
     Exponential,
     Expression,
@@ -74,6 +75,7 @@ spec = JobSpec(
 )
 JobSpec(poll=check_export, args={"dataset": "orders"}, until=either, limits=Limits(total_duration=None, max_polls=None))
 JobSpec(poll=check_export_later, args={"dataset": "orders"}, until=neither)
+JobSpec(poll=Batch(poll, items="body.jobs", id="{key}", window="1s", missing="pending"), until=until)
 
 # What cannot work is said before it runs.
 JobSpec(poll=poll)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # a spec without a condition

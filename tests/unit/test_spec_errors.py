@@ -36,7 +36,7 @@ def refused(make: Callable[[], object]) -> SpecError:
         ({"limits": 5}, "limits", "must be a Limits (got int)"),
         ({"confirm": 0}, "confirm", "must be greater than or equal to 1"),
         ({"untill": UNTIL}, "untill", "did you mean until?"),
-        ({"poll": 5}, "poll", "must be a Request or a Function (got int)"),
+        ({"poll": 5}, "poll", "must be a Request or a Function or a Batch (got int)"),
         ({"poll": {"method": "GET", "urll": "x"}}, "poll.urll", "did you mean url? (and 1 more)"),
         ({"poll": {"function": "m:f", "inlin": True}}, "poll.inlin", "did you mean inline?"),
         ({"until": 5}, "until", "no condition; write one such as Match("),

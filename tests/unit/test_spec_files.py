@@ -156,7 +156,11 @@ def test_yaml_without_its_library_is_refused(tmp_path: Path, monkeypatch: pytest
 
 
 JSON = some.recursive(
-    some.none() | some.booleans() | some.integers(-(10**9), 10**9) | some.floats(allow_nan=False) | some.text(),
+    some.none()
+    | some.booleans()
+    | some.integers(-(10**9), 10**9)
+    | some.floats(allow_nan=False, allow_infinity=False)
+    | some.text(),
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(), inner, max_size=3),
     max_leaves=8,
 )

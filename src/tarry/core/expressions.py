@@ -85,6 +85,11 @@ def checked(expression: str, within: frozenset[str] | None = None) -> str:
     return expression
 
 
+def is_path(expression: str) -> bool:
+    """Whether it does no more than walk, by names and positions."""
+    return _compiled(expression).steps is not None
+
+
 @lru_cache(maxsize=1024)
 def roots(expression: str) -> frozenset[str]:
     """The top-level names that the expression reads; all of `DOCUMENT` when it reads the document as a whole."""

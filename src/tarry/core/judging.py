@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tarry.core import hints
+from tarry.core.batch import Batch
 from tarry.core.document import excerpt
 from tarry.core.judgement import InvalidAnswer, Judgement
 from tarry.core.observation import Observation
@@ -180,4 +181,4 @@ def _is_unreadable(spec: JobSpec, seen: Observation) -> bool:
 
 
 def _is_accepted(call: object, status: int) -> bool:
-    return call.is_accepted(status) if isinstance(call, Request) else status // 100 == 2
+    return call.is_accepted(status) if isinstance(call, Request | Batch) else status // 100 == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tarry.core import cadence
+from tarry.core.batch import Batch
 from tarry.core.cadence import NoRoom, Schedule
 from tarry.core.decision import Call, Stop, Wait
 from tarry.core.ending import Next, end
@@ -96,6 +97,7 @@ def _timeout(spec: JobSpec, state: JobState, kind: CallKind, now: Instant) -> Mi
     """How long the call may take. The closing poll of an overdue job has its whole time."""
     request = spec.submit if kind is CallKind.SUBMIT else spec.poll
     bounds = [micros(spec.limits.poll_timeout)]
+    request = request.request if isinstance(request, Batch) else request
     if isinstance(request, Request) and request.total_timeout is not None:
         bounds.append(micros(request.total_timeout))
     if state.deadline is not None and now < state.deadline:

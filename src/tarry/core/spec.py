@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from tarry.core.batch import Batch
 from tarry.core.conditions import AnyCondition, Condition
 from tarry.core.durations import DurationLike
 from tarry.core.expressions import DOCUMENT, checked
@@ -27,7 +28,7 @@ class JobSpec(Model):
 
     Data: frozen, JSON-serialisable, unknown names refused.
 
-    - `poll`: the status call, a `Request` or an importable callable.
+    - `poll`: the status call: a `Request`, an importable callable, or a `Batch` for many jobs in one call.
     - `until`: the condition that judges each answer.
     - `submit`: the request or callable that starts the job; without one the job exists already.
     - `fetch`: the request or callable that gets the result of a job that succeeded, wholly or
@@ -47,7 +48,7 @@ class JobSpec(Model):
     Raises `SpecError` naming the field when the definition can never work.
     """
 
-    poll: Request | Function
+    poll: Request | Function | Batch
     until: AnyCondition
     submit: Request | Function | None = None
     fetch: Request | Function | None = None
@@ -71,7 +72,7 @@ class JobSpec(Model):
         def __init__(
             self,
             *,
-            poll: Request | Callable[..., Any],
+            poll: Request | Batch | Callable[..., Any],
             until: Condition | Callable[..., Any],
             submit: Request | Callable[..., Any] | None = None,
             fetch: Request | Callable[..., Any] | None = None,
@@ -91,9 +92,9 @@ class JobSpec(Model):
             labels: Mapping[str, str] = ...,
         ) -> None: ...
 
-    def target(self, kind: CallKind) -> Request | Function:
+    def target(self, kind: CallKind) -> Request | Function | Batch:
         """What a call of this kind calls."""
-        found: Request | Function | None = getattr(self, kind.value)
+        found: Request | Function | Batch | None = getattr(self, kind.value)
         return found or self.poll
 
     @property
@@ -134,17 +135,19 @@ class JobSpec(Model):
     def _reads_the_body(cls, path: str | None) -> str | None:
         return None if path is None else checked(path)
 
-    def _roots(self, call: Request | Function | None) -> frozenset[str]:
-        """What the placeholders of a call name; those of a callable are in `args`."""
+    def _roots(self, call: Request | Function | Batch | None) -> frozenset[str]:
+        """What the placeholders of a call name; those of a callable are in `args`, of a batch in its `id`."""
         if isinstance(call, Function):
             return frozenset[str]().union(*(roots(text) for text in texts(self.args)))
+        if isinstance(call, Batch):
+            return roots(call.id)
         return frozenset() if call is None else call.roots
 
     @model_validator(mode="after")
     def _templates_can_be_filled(self) -> JobSpec:
         for name, call in (("submit", self.submit), ("poll", self.poll), ("fetch", self.fetch)):
             named = self._roots(call)
-            for root in sorted(named & {"poll", "baseline"} - ({"poll"} if name == "fetch" else set())):
+            for root in sorted(named & {"poll", "baseline", "batch"} - ({"poll"} if name == "fetch" else set())):
                 raise ValueError(
                     f"{name}: nothing fills {{{root}…}}; use {{input…}}, {{submit…}}, {{key}} or {{secret…}}"
                 )

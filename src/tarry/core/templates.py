@@ -1,6 +1,6 @@
 """Placeholders: `{root.path}` in a request, filled in just before it is sent.
 
-The root is one of input, submit, poll, baseline, key and secret; braces around
+The root is one of input, submit, poll, baseline, key and secret, or batch in a `Batch`; braces around
 anything else are literal. A path step names a member, a header (in any case) or the position in
 a list. Leading a URL, a placeholder is a URL reference, absolute or relative;
 elsewhere in a URL it is percent-encoded, `{input.name:path}` keeping slashes;
@@ -23,7 +23,7 @@ from tarry.words import Json
 ANSWER_ROOTS = frozenset({"submit", "poll", "baseline"})
 """Roots whose values come from the service, and so deserve no trust."""
 
-_PLACEHOLDER = re.compile(r"\{(input|submit|poll|baseline|key|secret)(\.[^{}]*?)?(:path)?\}")
+_PLACEHOLDER = re.compile(r"\{(input|submit|poll|baseline|key|secret|batch)(\.[^{}]*?)?(:path)?\}")
 _STEP = re.compile(r"[^\s.:/?#]+")
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
+from tarry.core.batch import Batch, Id
 from tarry.core.decision import Call
 from tarry.core.function import Function
 from tarry.core.observation import CallError, Observation
@@ -19,9 +20,10 @@ from tarry.core.spec import JobSpec
 from tarry.core.templates import TemplateError, render_json
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
-from tarry.ports import Clock, Transport
+from tarry.ports import Clock, Prepared, Transport
 from tarry.runtime.aside import Aside
-from tarry.words import SECOND, CallKind, ErrorKind, Json
+from tarry.runtime.batches import Batches, Member
+from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros
 
 
 class Calls:
@@ -32,12 +34,15 @@ class Calls:
         self._transport = transport
         self._secrets = secrets
         self._clock = clock
+        self._batches = Batches(self._asked, clock)
 
     async def make(self, spec: JobSpec, call: Call, values: Mapping[str, Json], token: str) -> Observation:
         """One call, cut after its timeout; `token` is the idempotency key of a submit."""
         target = spec.target(call.kind)
         if isinstance(target, Function):
             return await self._function(spec, target, call, values, token)
+        if isinstance(target, Batch):
+            return await self._batched(target, call, values)
         return await self._request(spec, target, call, values, token)
 
     async def _request(
@@ -56,6 +61,25 @@ class Calls:
         except CallRefused as refused:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
         return await self._transport.send(prepared)
+
+    async def _batched(self, batch: Batch, call: Call, values: Mapping[str, Json]) -> Observation:
+        """A poll in the company of others, unless what it asks for is refused: that must cost them nothing."""
+        try:
+            member = Member(batch.id_of(values), call.timeout)
+            self._prepared(batch, [member.id], call.timeout)
+        except (CallRefused, TemplateError) as refused:
+            return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
+        return await self._batches.poll(batch, member)
+
+    async def _asked(self, batch: Batch, ids: Sequence[Id], bound: Micros) -> Observation:
+        try:
+            return await self._transport.send(self._prepared(batch, ids, bound))
+        except CallRefused as refused:
+            return self._failed(CallKind.POLL, CallError(ErrorKind.REFUSED, str(refused), sent=False))
+
+    def _prepared(self, batch: Batch, ids: Sequence[Id], bound: Micros) -> Prepared:
+        values = {"batch": {"ids": list(ids)}}
+        return prepare(batch.asking(len(ids)), kind=CallKind.POLL, values=values, secrets=self._secrets, timeout=bound)
 
     async def _function(
         self, spec: JobSpec, function: Function, call: Call, values: Mapping[str, Json], token: str

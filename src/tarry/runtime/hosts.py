@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from tarry.core.batch import Batch
 from tarry.core.function import Function
 from tarry.core.politeness import Politeness
 from tarry.core.request import Request
@@ -133,15 +134,16 @@ class Hosts:
             self._serve()
 
 
-def host_of(target: Request | Function, values: Mapping[str, Json]) -> str:
+def host_of(target: Request | Function | Batch, values: Mapping[str, Json]) -> str:
     """The host and port that a call goes to, a callable counting as a host of its own.
 
     A URL that names none goes to where the submit went; one that cannot be told goes to "".
     """
     if isinstance(target, Function):
         return target.function
+    request = target.request if isinstance(target, Batch) else target
     try:
-        url = render_url(target.url.partition("?")[0], values)
+        url = render_url(request.url.partition("?")[0], values)
     except TemplateError:
         return ""
     submit = values.get("submit")
