@@ -47,7 +47,6 @@ if TYPE_CHECKING:
         WaitTimeout,
     )
     from tarry.ports import StoredEvent
-    from tarry.specs import load_spec
     from tarry.words import Outcome, Phase, Verdict
 
 __all__ = [
@@ -95,7 +94,6 @@ __all__ = [
     "WaitTimeout",
     "await_job",
     "check",
-    "load_spec",
     "plan",
 ]
 
@@ -117,7 +115,6 @@ _HOMES = {
     "core.stalls": ("Stall",),
     "core.strategies": ("Exponential", "Fixed", "Linear"),
     "ports": ("StoredEvent",),
-    "specs": ("load_spec",),
     "words": ("Outcome", "Phase", "Verdict"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

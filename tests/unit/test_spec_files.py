@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tarry import Fixed, JobSpec, Limits, Match, Request, SpecError, load_spec
-from tarry.specs import json_text, yaml_text
+from tarry import Fixed, JobSpec, Limits, Match, Request, SpecError
+from tarry.specs import json_text, load_spec, yaml_text
 
 URL = "https://api.example.com/jobs/{key}"
 SPEC = JobSpec(
