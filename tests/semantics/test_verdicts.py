@@ -121,8 +121,8 @@ def test_s10_a_missing_status_is_pending_and_an_unknown_one_is_told_once(scene: 
     world = scene({}, {"state": None}, {"state": "ODD"}, {"state": "ODD"}, {"state": "STRANGE"})
     error = world.fails(spec_of(limits=Limits(max_polls=8)))
     assert world.event("unknown_status") == [{"value": "ODD"}, {"value": "STRANGE"}]
-    assert "ODD (2×)" in str(error)
-    assert "STRANGE (4×)" in str(error)
+    assert "`ODD` (2×)" in str(error)
+    assert "`STRANGE` (4×)" in str(error)
     failing = Match("body.state", succeeded="DONE", unknown="failed")
     assert scene({}, {"state": "ODD"}).ends(spec_of(until=failing)).outcome is Outcome.FAILED
 

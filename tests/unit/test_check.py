@@ -68,7 +68,7 @@ def test_the_wait_and_what_set_it_are_told() -> None:
         (5 * SECOND, WaitSource.ERROR_BACKOFF),
         (10 * SECOND, WaitSource.ERROR_BACKOFF),
     ]
-    assert told[3].error == "connect: given"
+    assert told[3].error == "connect: connect, as given"
 
 
 def test_limits_count_along() -> None:

@@ -84,6 +84,8 @@ def await_(
     header: options.Header = None,
     result: options.Result = None,
     progress: options.Progress = None,
+    dry_run: options.DryRun = False,
+    answers: options.Answers = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -111,7 +113,7 @@ def await_(
         result=result,
         progress=progress,
     )
-    how = How(db=db, wait_timeout=wait_timeout, as_json=as_json, quiet=quiet)
+    how = How(db, wait_timeout, answers, as_json=as_json, quiet=quiet, dry_run=dry_run)
     _run(ctx, lambda world: await_command(world, flags, how))
 
 

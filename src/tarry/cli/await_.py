@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tarry.cli import database, endings
+from tarry.cli.dry_run import dry_run_command
 from tarry.cli.exits import Exit, UsageError, code_of
 from tarry.cli.flags import Flags, key_of, seconds_or_text, spec_of
 from tarry.cli.history import Cursor, cursor_after, whole_history
@@ -25,18 +26,28 @@ if TYPE_CHECKING:
     from tarry.api import Poller
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class How:
-    """How to wait and to report: the database, the caller's patience, the form of the answer."""
+    """How to wait and to report: the database, the caller's patience, the form of the answer.
+
+    `dry_run`: not at all, but to try the job on the `answers` of a file.
+    """
 
     db: str = database.DEFAULT
     wait_timeout: str | None = None
+    answers: str | None = None
+    _: KW_ONLY
     as_json: bool = False
     quiet: bool = False
+    dry_run: bool = False
 
 
 def await_command(world: World, flags: Flags, how: How) -> int:
     """Wait for the job that the flags describe, or for a stored one; the exit code of how it ended."""
+    if how.dry_run:
+        return dry_run_command(world, flags, how.answers, as_json_array=how.as_json)
+    if how.answers is not None:
+        raise UsageError("--answers needs --dry-run: a job that is awaited is asked itself")
     waiting = _Waiting(world, flags, how)
     url = database.url_of(how.db, must_exist=waiting.spec is None)
     return world.run(waiting.run(url))

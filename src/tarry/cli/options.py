@@ -49,6 +49,10 @@ Progress = Annotated[str | None, _value("PATH", "Where the progress is in the an
 WaitTimeout = Annotated[str | None, _value("DURATION", "How long this command waits; the job lives on.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No report on the way.")]
 
+# The trial.
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Send nothing: say what the job would make of --answers.")]
+Answers = Annotated[str | None, _value("FILE", "A list of answers as JSON or YAML, for --dry-run; - is stdin.")]
+
 # Looking.
 Outcomes = Annotated[list[str] | None, _value("OUTCOME", "Only jobs that ended so; repeat it.")]
 Prefix = Annotated[str, _value("TEXT", "Only keys that begin so.")]

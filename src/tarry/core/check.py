@@ -132,7 +132,7 @@ def _seen(given: object, kind: CallKind, where: str, now: Instant, *, called: bo
     if not isinstance(given, dict) or not _NAMES.issuperset(given):
         raise ValueError(f"{where}: no answer; write an object with any of {', '.join(sorted(_NAMES))}")
     if "error" in given:
-        return Observation(kind, now, now, error=CallError(_kind(given["error"], where), "given"))
+        return Observation(kind, now, now, error=_error(given["error"], where))
     status, headers = given.get("status", None if called else 200), given.get("headers") or {}
     if status is not None and not (isinstance(status, int) and 100 <= status <= 599):
         raise ValueError(f"{where}.status: an HTTP code from 100 to 599, or null for a callable")
@@ -145,8 +145,8 @@ def _seen(given: object, kind: CallKind, where: str, now: Instant, *, called: bo
     )
 
 
-def _kind(word: object, where: str) -> ErrorKind:
+def _error(word: object, where: str) -> CallError:
     try:
-        return ErrorKind(str(word))
+        return CallError(ErrorKind(str(word)), f"{word}, as given")
     except ValueError:
         raise ValueError(f"{where}.error: one of {', '.join(ErrorKind)}") from None

@@ -43,14 +43,19 @@ def load_spec(path: str | PathLike[str], *, allow_callables: bool = False) -> Jo
 def read_spec(path: str, name: str | None = None) -> JobSpec:
     """The spec in this file, `-` being stdin; no callable is looked for. `name` is what errors call the file."""
     name = plain(path if name is None else name)
-    text = _text(path, name)
-    document = _yaml(text, name) if _is_yaml(path, text) else _json(text, name)
+    document = read_document(path, name)
     if not isinstance(document.value, dict):
         raise SpecError(name, f"a JSON object is needed, this is a {type(document.value).__name__}")
     try:
         return JobSpec.model_validate({part: value for part, value in document.value.items() if part != "$schema"})
     except SpecError as error:
         raise document.located(error) from None
+
+
+def read_document(path: str, name: str) -> Document:
+    """What this file holds, `-` being stdin: YAML or JSON. Raises `SpecError` that calls the file `name`."""
+    text = _text(path, name)
+    return _yaml(text, name) if _is_yaml(path, text) else _json(text, name)
 
 
 def import_functions(functions: Iterable[Function], name: str) -> None:
