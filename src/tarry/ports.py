@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeAlias, TypeVar
 
 from tarry.core.observation import Observation
-from tarry.words import SECOND, CallKind, Instant, Json, Micros, Outcome, Phase
+from tarry.deliveries import Deliveries
+from tarry.words import SECOND, CallKind, DeliveryKind, Instant, Json, Micros, Outcome, Phase
 
 T = TypeVar("T")
 
@@ -192,7 +193,8 @@ class Checkpoint:
     as it is. `reserved` is 1 when the same commit also permits the next poll (never
     with an outcome or `release`, never past `max_polls`). `release` gives the job up
     until `due`. `polls` never falls below the column of the row. `deadline` and
-    `max_polls` are written as they are: None is no limit.
+    `max_polls` are written as they are: None is no limit. `owed` names the deliveries that
+    go with an outcome.
     """
 
     grip: Grip
@@ -214,6 +216,7 @@ class Checkpoint:
     outcome: Outcome | None = None
     finished_at: Instant | None = None
     events: Sequence[Event] = ()
+    owed: Sequence[DeliveryKind] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +253,9 @@ class Store(Protocol):
 
     blocking: bool
     """Whether calls may wait for a disk or a network: they then run off the event loop."""
+
+    deliveries: Deliveries
+    """The outbox."""
 
     def open(self, now: Instant) -> None:
         """Create or migrate the tables; refuse a newer schema or a damaged database."""
@@ -320,8 +326,12 @@ class Store(Protocol):
         """
         ...
 
-    def cancel(self, job: int, step: int, state: str, now: Instant, events: Sequence[Event]) -> bool:
-        """End a job as cancelled in one compare-and-swap on `step`: polls += reserved, fence+1."""
+    def cancel(
+        self, job: int, step: int, state: str, now: Instant, events: Sequence[Event], owed: Sequence[DeliveryKind] = ()
+    ) -> bool:
+        """End a job as cancelled in one compare-and-swap on `step`: polls += reserved, fence+1.
+        `owed` names the deliveries that go with it.
+        """
         ...
 
     def fetched(self, job: int, step: int, state: str, output: str | None, events: Sequence[Event]) -> bool:

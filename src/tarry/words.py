@@ -97,6 +97,7 @@ class CallKind(StrEnum):
 
     SUBMIT = "submit"
     POLL = "poll"
+    CANCEL = "cancel"
     FETCH = "fetch"
     """For the result of a job that ended well; not a poll, and not counted as one."""
 
@@ -114,6 +115,24 @@ class Phase(StrEnum):
     """As waiting, but the remote job waits for a person."""
     DONE = "done"
     """Terminal: the outcome is set."""
+
+
+class DeliveryKind(StrEnum):
+    """What is to be done for a job by whichever worker comes first."""
+
+    CANCEL = "cancel"
+    """To cancel the remote job: at most once."""
+    THEN = "then"
+    """To call what the spec's `then` names for the outcome: at least once."""
+
+
+class DeliveryState(StrEnum):
+    """How far that has come."""
+
+    PENDING = "pending"
+    DONE = "done"
+    DEAD = "dead"
+    """Not done, and not tried any more: for a person to look at."""
 
 
 class ErrorKind(StrEnum):

@@ -341,7 +341,7 @@ def _database() -> tuple[FaultyMemory, SqlStore, sqlite3.Connection]:
 
 def _emptied(sql: sqlite3.Connection) -> sqlite3.Connection:
     """As if it had just been made: ids begin at 1 again."""
-    for table in ("tarry_job", "tarry_event", "tarry_spec", "tarry_worker", "sqlite_sequence"):
+    for table in ("tarry_job", "tarry_event", "tarry_outbox", "tarry_spec", "tarry_worker", "sqlite_sequence"):
         sql.execute(f"DELETE FROM {table}")
     return sql
 

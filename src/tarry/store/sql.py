@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, RowMapping, Update
 
+from tarry.deliveries import Deliveries
 from tarry.errors import CheckpointError, StoreError
 from tarry.ports import Checkpoint, Event, Glance, Grip, JobRow, Listing, NewJob, Place, StoredEvent
 from tarry.store.backlog import Backlog
+from tarry.store.deliveries import SqlDeliveries, owing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append, read_after
 from tarry.store.migrations import migrate
@@ -25,7 +27,7 @@ from tarry.store.sqlite import Database, SqliteFile, sqlite_path
 from tarry.store.statements import Statements, grip_params
 from tarry.store.tables import Tables
 from tarry.store.workers import Workers
-from tarry.words import Instant, Micros, Outcome, Phase
+from tarry.words import DeliveryKind, Instant, Micros, Outcome, Phase
 
 T = TypeVar("T")
 
@@ -49,6 +51,8 @@ class SqlStore:
         self._workers = Workers(self._database, self.tables, self._sql)
         self._backlog = Backlog(self._database, self.tables, self._sql)
         self._retention = Retention(self._database, self.tables)
+        self._owing = owing(self.tables.outbox, self.tables.job)
+        self.deliveries: Deliveries = SqlDeliveries(self._database, self.tables, self._sql, self._workers.is_alive)
         self.blocking = self._database.blocking
 
     def open(self, now: Instant) -> None:  # noqa: ARG002 - for databases with a clock of their own to compare with
@@ -126,7 +130,9 @@ class SqlStore:
         row = job_row(found)
         return row, row.token == job.token
 
-    def cancel(self, job: int, step: int, state: str, now: Instant, events: Sequence[Event]) -> bool:
+    def cancel(
+        self, job: int, step: int, state: str, now: Instant, events: Sequence[Event], owed: Sequence[DeliveryKind] = ()
+    ) -> bool:
         """End the job as cancelled if it is still at `step`; an unsettled permit counts as a poll."""
         params = {
             "p_id": job,
@@ -140,6 +146,7 @@ class SqlStore:
         with self._database.write() as connection:
             if connection.execute(self._sql.cancel, params).rowcount == 1:
                 append(connection, self._sql, job, events)
+                self._owe(connection, job, owed, now)
                 return True
             return connection.execute(self._sql.cancelled, params).first() is not None
 
@@ -254,7 +261,12 @@ class SqlStore:
         if write.spec is not None:
             self._add_spec(connection, write.spec)
         append(connection, self._sql, write.grip.job, write.events)
+        self._owe(connection, write.grip.job, write.owed, write.finished_at)
         return True
+
+    def _owe(self, connection: Connection, job: int, owed: Sequence[DeliveryKind], now: Instant | None) -> None:
+        for kind in owed:
+            connection.execute(self._owing, {"p_id": job, "p_kind": kind.value, "p_wake": now})
 
     def _checkpoint_apart(self, connection: Connection, write: Checkpoint) -> bool:
         try:

@@ -40,6 +40,7 @@ class Tables:
         self.spec = self._spec()
         self.job = self._job()
         self.event = self._event()
+        self.outbox = self._outbox()
 
     def _meta(self) -> Table:
         return Table(
@@ -134,6 +135,28 @@ class Tables:
             Column("data", Text, nullable=False),
             sqlite_with_rowid=False,
         )
+
+    def _outbox(self) -> Table:
+        table = Table(
+            f"{self.prefix}outbox",
+            self.metadata,
+            Column("id", _Id, primary_key=True),
+            Column("job", BigInteger, nullable=False),
+            Column("run", Integer, nullable=False),
+            Column("kind", String(16), nullable=False),
+            Column("state", String(16), nullable=False),
+            Column("owner", BigInteger),
+            Column("nonce", String(64)),
+            # When it wants a worker; none while one has it, and when it is done or dead.
+            Column("wake", BigInteger),
+            Column("tries", Integer, nullable=False),
+            Column("error", Text),
+            sqlite_autoincrement=True,
+        )
+        self._index(table, "job", "job", "run", "kind", unique=True)
+        for name in ("wake", "owner"):
+            self._index(table, name, name, partial=True)
+        return table
 
     def _index(self, table: Table, name: str, *columns: str, unique: bool = False, partial: bool = False) -> None:
         where = table.c[columns[-1]].is_not(None) if partial else None

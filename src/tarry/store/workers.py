@@ -15,6 +15,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, case, delete, ex
 
 from tarry.errors import StoreError
 from tarry.ports import Event
+from tarry.store.deliveries import freeing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append
 from tarry.store.locks import is_uuid
@@ -53,6 +54,8 @@ class Workers:
             worker.c.id != p(worker.c.id), alive
         )
         self._bury = update(worker).where(me, alive, or_(late, worker.c.id.in_(ids("p_gone")))).values(dead=1)
+        # In the transaction that ends the worker, so that nothing can be left with one that is gone.
+        self._free_deliveries = freeing(tables.outbox)
         self._retire = update(worker).where(me, alive).values(released=1)
         self._uuid = select(worker.c.uuid).where(me)
         self._forget = delete(worker).where(or_(worker.c.dead == 1, worker.c.released == 1), until < bindparam("p_now"))
@@ -110,6 +113,7 @@ class Workers:
         """Mark the worker released, then free what it still holds."""
         with self._database.write() as connection:
             connection.execute(self._retire, {"p_id": worker})
+            connection.execute(self._free_deliveries, {"p_owner": worker, "p_now": now})
             uuid = connection.scalar(self._uuid, {"p_id": worker})
         self._free_all(self._holdings, {"p_owner": worker}, now)
         if uuid is not None:
@@ -149,6 +153,7 @@ class Workers:
                 params = {"p_id": other["id"], "p_now": now, "p_gone": gone}
                 if connection.execute(self._bury, params).rowcount == 1:
                     buried.append(other["uuid"])
+                    connection.execute(self._free_deliveries, {"p_owner": other["id"], "p_now": now})
             connection.execute(self._forget, {"p_now": now - _REMEMBERED})
         return buried
 

@@ -1,0 +1,186 @@
+"""The outbox in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Insert,
+    RowMapping,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+
+from tarry.deliveries import Delivery
+from tarry.ports import Event
+from tarry.store.journal import append
+from tarry.store.rows import clean, fits
+from tarry.store.sqlite import Database
+from tarry.store.statements import AnySelect, Statements, ids, p
+from tarry.store.tables import Tables
+from tarry.words import DeliveryKind, DeliveryState, Instant
+
+_PENDING, _DEAD = DeliveryState.PENDING.value, DeliveryState.DEAD.value
+_EVENTS = {DeliveryState.DONE: "delivered", DeliveryState.DEAD: "undelivered"}
+_LOST = "its worker ended before it could write what came of it; it may or may not have been sent"
+
+
+class SqlDeliveries:
+    """The deliveries of one database; `is_alive` says whether a worker may take any."""
+
+    def __init__(
+        self, database: Database, tables: Tables, sql: Statements, is_alive: Callable[[Connection, int], bool]
+    ) -> None:
+        self._database = database
+        self._sql = sql
+        self._is_alive = is_alive
+        outbox, job = tables.outbox, tables.job
+        one = outbox.c.id == p(outbox.c.id)
+        known = _whole(outbox, job).where(job.c.namespace == p(job.c.namespace))
+        page = known.where(outbox.c.id > bindparam("p_after")).order_by(outbox.c.id).limit(bindparam("p_limit"))
+        self._due = page.where(outbox.c.wake <= bindparam("p_now"))
+        self._dead = page.where(outbox.c.state == _DEAD)
+        self._next = (
+            select(func.min(outbox.c.wake))
+            .select_from(outbox.join(job, outbox.c.job == job.c.id))
+            .where(outbox.c.wake.is_not(None), job.c.namespace == p(job.c.namespace))
+        )
+        self._take = (
+            update(outbox)
+            .where(one, outbox.c.owner.is_(None), outbox.c.wake <= bindparam("p_now"))
+            .values(owner=p(outbox.c.owner), nonce=p(outbox.c.nonce), wake=None, tries=outbox.c.tries + 1)
+        )
+        mine = and_(outbox.c.owner == p(outbox.c.owner), outbox.c.nonce == p(outbox.c.nonce))
+        self._taken = _whole(outbox, job).where(outbox.c.id.in_(ids()), mine).order_by(outbox.c.id)
+        self._settle = (
+            update(outbox)
+            .where(one, mine)
+            .values(
+                {name: bindparam(f"p_new_{name}", type_=outbox.c[name].type) for name in ("state", "error", "wake")}
+            )
+            .values(owner=None, nonce=None)
+        )
+        # As after a command, a holder's next write misses, so that it counts the job's events anew.
+        self._tell = (
+            update(job)
+            .where(job.c.id == p(job.c.id))
+            .values(event_seq=job.c.event_seq + 1, cmd=job.c.cmd + case((job.c.outcome.is_(None), 1), else_=0))
+        )
+        named = select(job.c.id).where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
+        self._again = (
+            update(outbox)
+            .where(outbox.c.state == _DEAD, outbox.c.job.in_(named))
+            .values(state=_PENDING, wake=bindparam("p_now"), tries=0, error=None)
+        )
+
+    def due(self, namespace: str, now: Instant, after: int, limit: int) -> list[Delivery]:
+        """Those that wait for a worker."""
+        return self._page(self._due, namespace, p_now=now, p_after=after, p_limit=limit)
+
+    def next_at(self, namespace: str) -> Instant | None:
+        """When the next one waits for a worker."""
+        with self._database.read() as connection:
+            found: Instant | None = connection.scalar(self._next, {"p_namespace": namespace})
+            return found
+
+    def take(self, worker: int, nonce: str, now: Instant, deliveries: Sequence[int]) -> list[Delivery]:
+        """Take them, or find those that an earlier try of this very call took."""
+        mine = {"p_owner": worker, "p_nonce": nonce}
+        with self._database.write() as connection:
+            if not self._is_alive(connection, worker):
+                return []
+            for delivery in deliveries:
+                connection.execute(self._take, {"p_id": delivery, "p_now": now, **mine})
+            found = connection.execute(self._taken, {"p_ids": list(deliveries), **mine}).mappings().all()
+        return [_delivery(columns) for columns in found]
+
+    def settle(
+        self, taken: Delivery, worker: int, now: Instant, state: DeliveryState, note: str, wake: Instant | None
+    ) -> bool:
+        """Write what came of it, with its event."""
+        params = {"p_id": taken.id, "p_owner": worker, "p_nonce": taken.nonce}
+        error = None if state is DeliveryState.DONE else clean(note)
+        written = {"p_new_state": state.value, "p_new_error": error, "p_new_wake": wake}
+        with self._database.write() as connection:
+            if connection.execute(self._settle, params | written).rowcount != 1:
+                return False
+            if state in _EVENTS:
+                self._told(connection, taken.job, Event(_EVENTS[state], now, {"what": taken.kind.value, "note": note}))
+            return True
+
+    def undelivered(self, namespace: str, after: int, limit: int) -> list[Delivery]:
+        """Those that nobody tries any more."""
+        return self._page(self._dead, namespace, p_after=after, p_limit=limit)
+
+    def again(self, namespace: str, key: str, now: Instant) -> int:
+        """Let them be tried again."""
+        if not (fits(namespace) and fits(key)):
+            return 0
+        with self._database.write() as connection:
+            return connection.execute(self._again, {"p_namespace": namespace, "p_key": key, "p_now": now}).rowcount
+
+    def _page(self, which: AnySelect, namespace: str, **params: Any) -> list[Delivery]:
+        if not fits(namespace):
+            return []
+        with self._database.read() as connection:
+            found = connection.execute(which, {"p_namespace": namespace, **params}).mappings().all()
+        return [_delivery(columns) for columns in found]
+
+    def _told(self, connection: Connection, job: int, event: Event) -> None:
+        if connection.execute(self._tell, {"p_id": job}).rowcount == 1:
+            append(connection, self._sql, job, [event])
+
+
+def owing(outbox: Table, job: Table) -> Insert:
+    """Adds one delivery of a job's run, once: the same kind is not owed twice."""
+    owed = exists().where(
+        outbox.c.job == job.c.id,
+        outbox.c.run == job.c.run,
+        outbox.c.kind == bindparam("p_kind", type_=outbox.c.kind.type),
+    )
+    row = select(
+        job.c.id,
+        job.c.run,
+        bindparam("p_kind", type_=outbox.c.kind.type),
+        literal(_PENDING),
+        bindparam("p_wake", type_=outbox.c.wake.type),
+        literal(0),
+    ).where(job.c.id == p(job.c.id), ~owed)
+    return insert(outbox).from_select(["job", "run", "kind", "state", "wake", "tries"], row)
+
+
+def freeing(outbox: Table) -> Update:
+    """Frees what a worker that is gone had taken; of a cancel nobody knows whether it was sent."""
+    is_cancel = outbox.c.kind == DeliveryKind.CANCEL.value
+    return (
+        update(outbox)
+        .where(outbox.c.owner == p(outbox.c.owner))
+        .values(
+            owner=None,
+            nonce=None,
+            state=case((is_cancel, _DEAD), else_=outbox.c.state),
+            wake=case((is_cancel, None), else_=bindparam("p_now")),
+            error=_LOST,
+        )
+    )
+
+
+def _whole(outbox: Table, job: Table) -> AnySelect:
+    columns = [column for column in outbox.c if column.name not in {"owner", "wake"}]
+    return select(*columns, job.c.key).select_from(outbox.join(job, outbox.c.job == job.c.id))
+
+
+def _delivery(columns: RowMapping) -> Delivery:
+    values: dict[str, Any] = {str(name): value for name, value in columns.items()}
+    return Delivery(**{**values, "kind": DeliveryKind(values["kind"]), "state": DeliveryState(values["state"])})
