@@ -13,6 +13,7 @@ from tarry.core.durations import CENTURY, DurationLike
 from tarry.core.politeness import Politeness
 from tarry.core.results import Job, JobResult, Ticked
 from tarry.core.spec import JobSpec
+from tarry.deliveries import Delivery
 from tarry.errors import ResultUnavailable, SpecError, TarryError
 from tarry.http.secrets import Secrets
 from tarry.http.transport import AsyncClient, HttpTransport
@@ -122,6 +123,7 @@ class Poller:
             aside=self._aside,
             token=self._token,
             tell=self._bulletin.tell,
+            namespace=self._namespace,
         )
         engine, jobs = Engine(parts), Jobs(parts, self._bulletin, self._namespace)
         sweep = Sweep(parts, engine, self._namespace)
@@ -200,6 +202,25 @@ class Poller:
             if function.inline:
                 raise SpecError("JobSpec", f"{function.function} cannot be imported by name; define it in a module")
         return snapshot(await self._inside.jobs.attached(key, spec))
+
+    async def dead_letters(self, after: int = 0, limit: int = 100) -> list[Delivery]:
+        """What was owed after the end of a job, and is not tried any more; `error` says why.
+
+        A page in the order of creation: `after` is the `id` of the last one of the page before.
+        """
+        return await self._inside.engine.outbox.undelivered(after, limit)
+
+    async def redeliver(self, key: str) -> int:
+        """Have the dead letters of a job tried again, as if for the first time; how many there were.
+
+        Sends a cancel again, too: whoever asks for it decides that this is right.
+        """
+        inside = self._inside
+        count = await inside.engine.outbox.redeliver((await inside.jobs.found(key)).key)
+        if count:
+            await inside.engine.ready()
+            inside.engine.outbox.look()
+        return count
 
     async def get(self, key: str) -> Job:
         """The job as last committed. Raises `JobNotFound`, `CheckpointError`."""

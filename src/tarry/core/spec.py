@@ -20,7 +20,17 @@ from tarry.core.request import Request, plain_json, url_problem
 from tarry.core.stalls import Stall
 from tarry.core.strategies import DEFAULT, Strategy
 from tarry.core.templates import roots, texts
-from tarry.words import CallKind, Json
+from tarry.words import CallKind, Json, Outcome
+
+_LOCAL = {
+    Outcome.TIMED_OUT,
+    Outcome.EXHAUSTED,
+    Outcome.UNREACHABLE,
+    Outcome.CANCELLED,
+    Outcome.INVALID,
+    Outcome.SUBMIT_UNKNOWN,
+}
+_OUTCOMES = {*(outcome.value for outcome in Outcome), "success", "failure", "any"}
 
 
 class JobSpec(Model):
@@ -33,6 +43,11 @@ class JobSpec(Model):
     - `submit`: the request or callable that starts the job; without one the job exists already.
     - `fetch`: the request or callable that gets the result of a job that succeeded, wholly or
       partly; `result` then reads its answer in place of the last poll's.
+    - `cancel`: the request or callable that asks the service to cancel the job.
+    - `cancel_on`: ends decided here that send it, once: any of timed_out, exhausted, unreachable,
+      cancelled, invalid, submit_unknown.
+    - `then`: importable callables by outcome ("failed"), group ("success", "failure") or "any", for
+      a job that nobody awaits: called at least once with the `JobResult`, or the `JobError`.
     - `strategy`, `limits`, `errors`, `hints`: when to poll, and when to give up.
     - `input`: any JSON, seen by templates and conditions.
     - `args`: keyword arguments for each callable; texts may hold placeholders.
@@ -52,6 +67,9 @@ class JobSpec(Model):
     until: AnyCondition
     submit: Request | Function | None = None
     fetch: Request | Function | None = None
+    cancel: Request | Function | None = None
+    cancel_on: tuple[Outcome, ...] = ()
+    then: dict[str, Function] = Field(default_factory=dict)
     strategy: AnyStrategy = DEFAULT
     limits: Limits = Limits()
     errors: Errors = Errors()
@@ -76,6 +94,9 @@ class JobSpec(Model):
             until: Condition | Callable[..., Any],
             submit: Request | Callable[..., Any] | None = None,
             fetch: Request | Callable[..., Any] | None = None,
+            cancel: Request | Callable[..., Any] | None = None,
+            cancel_on: Sequence[Outcome | str] = (),
+            then: Mapping[str, Callable[..., object]] = ...,
             strategy: Strategy | Callable[..., DurationLike] = ...,
             limits: Limits = ...,
             errors: Errors = ...,
@@ -99,6 +120,12 @@ class JobSpec(Model):
 
     @property
     def functions(self) -> tuple[Function, ...]:
+        """All callables that the spec names."""
+        cancel = (self.cancel,) if isinstance(self.cancel, Function) else ()
+        return (*self.polling_functions, *cancel, *self.then.values())
+
+    @property
+    def polling_functions(self) -> tuple[Function, ...]:
         """The callables that whoever polls the job has to know."""
         called = tuple(call for call in (self.submit, self.poll, self.fetch) if isinstance(call, Function))
         return (*called, *self.until.functions, *self.strategy.functions)
@@ -108,10 +135,31 @@ class JobSpec(Model):
         """Whether an answer is judged, and the next wait set, without a callable."""
         return self.until.is_plain and not self.strategy.functions
 
-    @field_validator("poll", "submit", "fetch", mode="before")
+    @field_validator("poll", "submit", "fetch", "cancel", mode="before")
     @classmethod
     def _callable_by_name(cls, value: object) -> object:
         return as_function(value)
+
+    @field_validator("then", mode="before")
+    @classmethod
+    def _callables_by_name(cls, value: object) -> object:
+        return {name: as_function(call) for name, call in value.items()} if isinstance(value, Mapping) else value
+
+    @field_validator("then")
+    @classmethod
+    def _answers_outcomes(cls, then: dict[str, Function]) -> dict[str, Function]:
+        for name in then:
+            if name not in _OUTCOMES:
+                raise ValueError(f"{name!r} is no outcome; use one of {', '.join(sorted(_OUTCOMES))}")
+        return then
+
+    @field_validator("cancel_on")
+    @classmethod
+    def _ends_here(cls, outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+        for outcome in outcomes:
+            if outcome not in _LOCAL:
+                raise ValueError(f"{outcome} is not decided here; use {', '.join(sorted(_LOCAL))}")
+        return outcomes
 
     @field_validator("input", "args")
     @classmethod
@@ -144,10 +192,23 @@ class JobSpec(Model):
         return frozenset() if call is None else call.roots
 
     @model_validator(mode="after")
+    def _any_worker_can_act(self) -> JobSpec:
+        """A cancel and what `then` names may be called by any process, so nothing in them works only here."""
+        called = [("cancel", self.cancel), *((f"then.{name}", call) for name, call in self.then.items())]
+        for name, call in called:
+            if isinstance(call, Function) and call.inline:
+                raise ValueError(f"{name}: {call.function} cannot be imported by name; define it in a module")
+        if self.cancel_on and self.cancel is None:
+            raise ValueError("cancel_on: there is no cancel to send; add one, or leave it out")
+        return self
+
+    @model_validator(mode="after")
     def _templates_can_be_filled(self) -> JobSpec:
-        for name, call in (("submit", self.submit), ("poll", self.poll), ("fetch", self.fetch)):
-            named = self._roots(call)
-            for root in sorted(named & {"poll", "baseline", "batch"} - ({"poll"} if name == "fetch" else set())):
+        for name in ("submit", "poll", "fetch", "cancel"):
+            named = self._roots(getattr(self, name))
+            for root in sorted(
+                named & {"poll", "baseline", "batch"} - ({"poll"} if name in {"fetch", "cancel"} else set())
+            ):
                 raise ValueError(
                     f"{name}: nothing fills {{{root}…}}; use {{input…}}, {{submit…}}, {{key}} or {{secret…}}"
                 )

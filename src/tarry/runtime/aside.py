@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
 from contextvars import copy_context
 from functools import partial
 from threading import Thread
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -30,6 +31,13 @@ class Aside:
     def __init__(self) -> None:
         self._threads = _Threads()
         self._busy: set[str] = set()
+
+    async def call(self, job: str, function: Callable[..., Any], /, *args: Any, **named: Any) -> object:
+        """The function's answer: an async one runs on the event loop, a plain one off it, as `run` says."""
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # an object whose __call__ is async
+            return await function(*args, **named)
+        answer = await self.run(job, partial(function, *args, **named))
+        return await answer if inspect.isawaitable(answer) else answer
 
     async def run(self, job: str, call: Callable[[], T]) -> T:
         """The call's answer. Raises what it raises, and `Misbehaved` while the job's last call still runs."""

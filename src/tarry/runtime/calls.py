@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -89,7 +86,7 @@ class Calls:
         try:
             arguments = {name: render_json(value, values) for name, value in spec.args.items()}
             async with bound:
-                answer = as_json(await self._called(function.load(), arguments, token))
+                answer = as_json(await self._aside.call(token, function.load(), **arguments))
         except TemplateError as error:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(error), sent=False), started)
         except Exception as error:  # noqa: BLE001  # whatever user code raises is one failed call of one job
@@ -99,13 +96,6 @@ class Calls:
                 raise
             return self._failed(call.kind, _fault(error, cut=False), started)
         return Observation(call.kind, started, self._clock.now(), body=answer, is_json=True)
-
-    async def _called(self, function: Callable[..., Any], arguments: Mapping[str, Any], token: str) -> object:
-        """The callable's answer; a plain one runs off the event loop."""
-        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # an object whose __call__ is async
-            return await function(**arguments)
-        answer = await self._aside.run(token, partial(function, **arguments))
-        return await answer if inspect.isawaitable(answer) else answer
 
     def _failed(self, kind: CallKind, error: CallError, started: int | None = None) -> Observation:
         now = self._clock.now()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tarry.codec import encode_state, state_of
+from tarry.codec import decode_spec, encode_state, state_of
+from tarry.core.deliveries import owed
 from tarry.core.machine import cancelled
 from tarry.errors import StoreError
 from tarry.ports import Event, JobRow, StoredEvent
@@ -35,8 +36,9 @@ class Commands:
             event = Event(
                 "finished", now, {"outcome": "cancelled", "reason": "cancelled here", "polls": row.polls + row.reserved}
             )
-            state = encode_state(cancelled(state_of(row), now))
-            if await self._units.ask(self._store.cancel, row.id, row.step, state, now, [event]):
+            state = cancelled(state_of(row), now)
+            owes = owed(decode_spec(row.spec), state)
+            if await self._units.ask(self._store.cancel, row.id, row.step, encode_state(state), now, [event], owes):
                 self._rouse(row.id)
                 self._tell([StoredEvent.of(row.key, row.run, row.event_seq + 1, event)])
         raise StoreError(f"job {key!r} moves on faster than it can be cancelled; try again")

@@ -46,12 +46,14 @@ class Parts:
     aside: Aside
     token: Callable[[], str]
     tell: Callable[[Sequence[StoredEvent]], None]
+    namespace: str
 
 
 class Drive:
-    """Drives held jobs, one `run` each."""
+    """Drives held jobs, one `run` each; `look` is called when one has left something to be delivered."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, look: Callable[[], None]) -> None:
+        self._look = look
         self._store = parts.store
         self._units = parts.units
         self._clock = parts.clock
@@ -203,6 +205,8 @@ class Drive:
         if not applied:
             raise LeaseLost(f"job {hold.row.key!r} was taken by another; what was seen was not written")
         self._tell(hold.stored(write.events))
+        if write.owed:
+            self._look()
         return hold.committed(write, state)
 
 

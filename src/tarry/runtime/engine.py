@@ -17,6 +17,7 @@ from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
+from tarry.runtime.outbox import Outbox
 from tarry.words import SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
@@ -43,8 +44,9 @@ class Engine:
         self._clock = parts.clock
         self._worker = parts.worker
         self._token = parts.token
-        self._drive = Drive(parts)
         self._fetching = Fetching(parts)
+        self.outbox = Outbox(parts, self._fetching)
+        self._drive = Drive(parts, self.outbox.look)
         self._jobs: dict[int, Followed] = {}
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._rounds: asyncio.Task[None] | None = None
@@ -114,13 +116,18 @@ class Engine:
             job.waiters = 0
             job.rouse()
         loops = list(self._loops.values())
-        if loops:
-            hurried = asyncio.ensure_future(self._hurry.wait())
-            drained = asyncio.ensure_future(asyncio.wait(loops))
-            await asyncio.wait({hurried, drained}, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
-            await _ended([hurried, drained])
-        await _ended([*loops, *([self._rounds] if self._rounds else [])])
+        hurried = asyncio.ensure_future(self._hurry.wait())
+        drained = asyncio.ensure_future(self._drained(loops))
+        await asyncio.wait({hurried, drained}, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
+        await _ended([hurried, drained])
+        await _ended([*loops, *self.outbox.cut(), *([self._rounds] if self._rounds else [])])
         await self._worker.retire()
+
+    async def _drained(self, loops: Sequence[asyncio.Future[Any]]) -> None:
+        """Until the jobs are let go of, and what they owe is delivered."""
+        if loops:
+            await asyncio.wait(loops)
+        await self.outbox.settled()
 
     def hurry(self) -> None:
         """End the grace of `close` now."""
@@ -254,6 +261,8 @@ class Engine:
             await self._worker.keep()
         await self._worker.bury()
         version = await self._units.run(self._store.version)
+        if version != self._version or self.outbox.is_due:
+            self.outbox.look()
         if version == self._version:
             return
         self._version = version

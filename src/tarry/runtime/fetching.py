@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from tarry.codec import decode_spec, encode_state, state_of
 from tarry.core.decision import Call
 from tarry.core.document import document
-from tarry.core.fetching import FetchAgain, Fetched, NoResult, read_fetch
+from tarry.core.fetching import Fetch, FetchAgain, Fetched, NoResult, read_fetch
 from tarry.core.observation import Observation
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
@@ -24,7 +26,7 @@ log = logging.getLogger("tarry.runtime")
 
 
 class Fetching:
-    """Asks for results: a few times for each wait. Several waiters in a process share one wait."""
+    """Asks for results: a few times for each wait. Whoever needs one in this process asks in turn."""
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
@@ -32,6 +34,7 @@ class Fetching:
         self._clock = parts.clock
         self._calls = parts.calls
         self._tell = parts.tell
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, job: Followed, row: JobRow) -> None:
         """End the wait for a job that is over, its result in the row where it has one to fetch.
@@ -41,37 +44,49 @@ class Fetching:
         found: JobRow | None = row
         tries = 0
         while found is not None and lacks_result(found):
-            spec, tries = _spec(job, found), tries + 1
-            call = Call(CallKind.FETCH, micros(spec.limits.poll_timeout))
-            seen = await self._calls.make(spec, call, values_of(spec, found), found.token)
-            match read_fetch(spec, seen, tries):
-                case Fetched():
-                    await self._fetched(spec, found, seen, tries)
+            tries += 1
+            found, read = await self.attempt(_spec(job, found), found, tries)
+            if found is None or not lacks_result(found):
+                break
+            match read:
                 case NoResult(why=why):
-                    if await self._missed(found, why):
-                        raise unavailable(found, why)
+                    raise unavailable(found, why)
                 case FetchAgain(wait=wait, why=why):
                     log.info("job %r: its result is not there yet: %s", found.key, why)
                     job.looked.set()
                     await self._rest(job, found, self._clock.now() + wait)
-            found = await self._reread(found) if job.waiters else None
+                    found = await self._reread(found) if job.waiters else None
         if found is not None and found.outcome is not None:
             job.finish(found)
+
+    async def attempt(self, spec: JobSpec, row: JobRow, tries: int) -> tuple[JobRow | None, Fetch]:
+        """Ask once, unless the result came meanwhile; the row after it (None: it is gone), and what the answer means."""
+        async with self._turns.setdefault(row.id, asyncio.Lock()):
+            found = await self._reread(row)
+            if found is None or not lacks_result(found):
+                return found, Fetched()
+            call = Call(CallKind.FETCH, micros(spec.limits.poll_timeout))
+            seen = await self._calls.make(spec, call, values_of(spec, found), found.token)
+            read = read_fetch(spec, seen, tries)
+            match read:
+                case Fetched():
+                    await self._fetched(spec, found, seen, tries)
+                case NoResult(why=why):
+                    await self._missed(found, why)
+            return await self._reread(found), read
 
     async def _fetched(self, spec: JobSpec, row: JobRow, seen: Observation, tries: int) -> None:
         selected, problem = output_of(spec, document(spec, state_of(row), seen, answers_of(row)))
         await self._write(row, as_json_text(selected), problem, Event("fetched", self._clock.now(), {"tries": tries}))
 
-    async def _missed(self, row: JobRow, why: str) -> bool:
-        return await self._write(row, None, f"fetch: {why}", Event("fetch_failed", self._clock.now(), {"error": why}))
+    async def _missed(self, row: JobRow, why: str) -> None:
+        await self._write(row, None, f"fetch: {why}", Event("fetch_failed", self._clock.now(), {"error": why}))
 
-    async def _write(self, row: JobRow, output: str | None, error: str | None, told: Event) -> bool:
-        """Write what came of it; False when the row went on meanwhile: then another has fetched, or tried to."""
+    async def _write(self, row: JobRow, output: str | None, error: str | None, told: Event) -> None:
+        """Write what came of it, unless the row went on meanwhile: then another has fetched, or tried to."""
         state = encode_state(replace(state_of(row), error=error))
-        if not await self._units.run(self._store.fetched, row.id, row.step, state, output, [told]):
-            return False
-        self._tell([StoredEvent.of(row.key, row.run, row.event_seq + 1, told)])
-        return True
+        if await self._units.run(self._store.fetched, row.id, row.step, state, output, [told]):
+            self._tell([StoredEvent.of(row.key, row.run, row.event_seq + 1, told)])
 
     async def _rest(self, job: Followed, row: JobRow, until: Instant) -> None:
         """Rest until then, or until the result is there, or nobody waits."""

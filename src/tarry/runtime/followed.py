@@ -113,7 +113,7 @@ class Followed:
 def unknown_callable(spec: JobSpec) -> LookupError | None:
     """What this process lacks to poll by the spec: a callable that cannot be found; None when it has all."""
     try:
-        for function in spec.functions:
+        for function in spec.polling_functions:
             function.load()
     except LookupError as unknown:
         return unknown

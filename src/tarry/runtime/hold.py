@@ -10,6 +10,7 @@ from typing import Self
 from tarry.codec import decode_spec, differences, encode_answer, encode_observation, encode_spec, encode_state, state_of
 from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
+from tarry.core.deliveries import owed
 from tarry.core.document import document
 from tarry.core.fetching import is_fetched
 from tarry.core.observation import Observation
@@ -140,6 +141,7 @@ class Hold:
             spec=encode_spec(self.spec) if self.adopted else None,
             outcome=state.outcome,
             finished_at=state.finished_at,
+            owed=owed(self.spec, state),
             events=[*changed, *events],
         )
 

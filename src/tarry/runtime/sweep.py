@@ -75,6 +75,7 @@ class Sweep:
                 jobs, place = await self._round(place)
                 taken = {number: job for number, job in taken.items() if job.is_taken} | jobs
                 if until_idle and not taken and await self._is_idle():
+                    await self._engine.outbox.drain()
                     return
                 await self._clock.sleep(SWEEP_EVERY)
         finally:
@@ -90,6 +91,7 @@ class Sweep:
             chosen, place = await self._chosen(self._clock.now(), place, limit - len(jobs))
             jobs += (await self._claimed(chosen)).values()
             await self._looked_at(jobs)
+        await self._engine.outbox.drain(limit)
         return len(jobs)
 
     async def one(self, row: JobRow) -> bool:

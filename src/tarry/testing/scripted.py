@@ -63,6 +63,7 @@ class ScriptedJob:
     - `answers`: for the polls, in order; the last one repeats for ever, unless `repeat=False`.
     - `submit`: one answer or a list of them for the submits; by default 202 and `jobId` "job-1".
     - `fetch`: the same for the requests for a result; by default 404.
+    - `cancel`: the same for the requests to cancel; by default 202.
     - `clock`: tells when requests came, and waits out delays.
 
     A call that would take longer than its `timeout` ends there with a timeout error,
@@ -76,6 +77,7 @@ class ScriptedJob:
         *,
         submit: Scripted | list[Scripted] | tuple[Scripted, ...] | None = None,
         fetch: Scripted | list[Scripted] | tuple[Scripted, ...] = 404,
+        cancel: Scripted | list[Scripted] | tuple[Scripted, ...] = 202,
         clock: Clock,
         repeat: bool = True,
     ) -> None:
@@ -87,6 +89,7 @@ class ScriptedJob:
             CallKind.POLL: tuple(answers),
             CallKind.SUBMIT: _script(_ACCEPTED if submit is None else submit),
             CallKind.FETCH: _script(fetch),
+            CallKind.CANCEL: _script(cancel),
         }
         for kind, script in self._scripts.items():
             if not script:
@@ -106,6 +109,11 @@ class ScriptedJob:
     def fetches(self) -> int:
         """How many requests for a result came."""
         return self._count(CallKind.FETCH)
+
+    @property
+    def cancels(self) -> int:
+        """How many requests to cancel came."""
+        return self._count(CallKind.CANCEL)
 
     async def send(self, request: Prepared) -> Observation:
         """Answer with the next one of the script; raises `ScriptExhausted`, and what a function of the script raises."""
