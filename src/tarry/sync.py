@@ -135,6 +135,8 @@ class Poller(_Twin):
 
     await_job = _blocking(api.Poller.await_job)
     add = _blocking(api.Poller.add)
+    dead_letters = _blocking(api.Poller.dead_letters)
+    redeliver = _blocking(api.Poller.redeliver)
     get = _blocking(api.Poller.get)
     jobs = _blocking(api.Poller.jobs)
     history = _blocking(api.Poller.history)
