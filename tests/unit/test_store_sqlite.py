@@ -127,7 +127,7 @@ def test_a_prefix_is_plain(prefix: str) -> None:
 def test_all_tables_carry_the_prefix() -> None:
     """So that they can live beside an application's own."""
     names = set(Tables("my_").metadata.tables)
-    assert names == {"my_meta", "my_worker", "my_spec", "my_job", "my_event"}
+    assert names == {"my_meta", "my_worker", "my_spec", "my_job", "my_event", "my_outbox"}
 
 
 MOUNTS = """\
