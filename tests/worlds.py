@@ -76,11 +76,11 @@ class Scene(World):
         """The data of the events of this kind that were told."""
         return [dict(event.data) for event in self.told if event.kind == kind]
 
-    def process(self) -> Process:
-        """A process on the file; it can be killed."""
+    def process(self, **options: Any) -> Process:
+        """A process on the file, with these options of a poller; it can be killed."""
         store = SqlStore(f"sqlite:///{self.folder / 'jobs.db'}")
         self._opened.append(store)
-        return Process(self, store)
+        return Process(self, store, **options)
 
     def close(self) -> None:
         """Close every store that was opened here."""
@@ -94,11 +94,11 @@ class Process:
     A killed one ends between two lines: no call of it reaches the store or the service any more, nothing is given back.
     """
 
-    def __init__(self, scene: Scene, store: SqlStore) -> None:
+    def __init__(self, scene: Scene, store: SqlStore, **options: Any) -> None:
         self._scene = scene
         self.store = store
         self._dead = False
-        self.poller: Poller = scene.poller(store=store, transport=self, offload=self)
+        self.poller: Poller = scene.poller(store=store, transport=self, offload=self, **options)
 
     async def __call__(self, work: Callable[[], Any], /) -> Any:
         """As an `Offload`: the store's calls, right here."""

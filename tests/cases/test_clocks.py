@@ -42,11 +42,10 @@ def test_pc_061_a_clock_set_back_while_nothing_ran_stalls_nothing(durable: MakeS
 
     async def main() -> Any:
         await world.process().killed_at(30, "orders", spec_of(strategy=Fixed("60s")))
-        second = world.process()
         back = SystemClock(
             wall_ns=lambda: (world.clock.now() - HOUR) * NANO, elapsed_ns=lambda: world.clock.now() * NANO
         )
-        second.poller = world.poller(store=second.store, transport=second, offload=second, clock=back)
+        second = world.process(clock=back)
         return await (await second.awaiting("orders"))
 
     ended = world.run(main)

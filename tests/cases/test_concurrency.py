@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tarry import Expression, Fixed, Limits, Observation, Outcome, Poller, Request
+from tarry import Expression, Fixed, Limits, Observation, Outcome, Politeness, Poller, Request
 from tarry.clock import SystemClock
 from tarry.http.transport import IN_FLIGHT, HttpTransport
 from tarry.ports import Prepared
@@ -125,3 +125,49 @@ def test_pc_055_cancelled_calls_lose_no_connection() -> None:
             return seen
 
     assert in_real_time(main).status == 200
+
+
+def most_in_a_second(world: Any) -> int:
+    """The largest number of polls that the service saw within any second."""
+    seen = world.seconds()
+    return max(sum(at <= other < at + 1 for other in seen) for at in seen)
+
+
+def test_pc_056_a_hosts_rate_holds_over_all_jobs(durable: MakeScene) -> None:
+    """A hundred jobs begun at once, and again all overdue after a restart, never pass twenty polls a second.
+
+    Each is still polled once in ten seconds.
+    """
+    world = durable(RUNNING)
+    spec = spec_of(strategy=Fixed("10s"))
+
+    async def crowd(seconds: float) -> None:
+        process = world.process(politeness=Politeness(per_second=20))
+        poller = await process.poller.__aenter__()
+        waits = [asyncio.create_task(poller.await_job(f"job-{n}", spec)) for n in range(100)]
+        await world.after(seconds)
+        await process.kill()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+    async def main() -> None:
+        await crowd(20)
+        await world.after(60)
+        await crowd(12)
+
+    world.run(main)
+    assert most_in_a_second(world) <= 20
+    assert world.job.polls >= 300
+
+
+def test_pc_056_one_429_slows_all_jobs_of_its_host(scene: MakeScene) -> None:
+    """Where the service asks for less, it is asked less by every job, not by the one that heard it alone."""
+    world = scene()
+    world.play([lambda seen: Answer(429, headers={"Retry-After": "20"}) if seen.url.endswith("job-0") else RUNNING])
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            waits = [poller.await_job(f"job-{n}", spec_of(), wait_timeout="30s") for n in range(5)]
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    world.run(main)
+    assert [at for at in world.seconds() if 1 < at < 20] == []

@@ -102,7 +102,7 @@ def test_attempts_are_counted_and_the_error_tells_the_truth(scene: MakeScene) ->
     """Where nothing matched, the error does not name a matcher that never did."""
     error = scene(RUNNING).fails(spec_of(strategy=Fixed("15s"), limits=Limits(max_polls=4)))
     assert error.outcome is Outcome.EXHAUSTED
-    assert "body.state was RUNNING in all 4 polls" in str(error)
+    assert "`body.state` was `RUNNING` in all 4 polls" in str(error)
     assert "DONE" not in str(error)
 
 
