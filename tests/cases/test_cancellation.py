@@ -63,3 +63,15 @@ def test_pc_053_closing_does_not_wait_for_a_sleep(scene: MakeScene) -> None:
     assert world.run(main) < 2
     world.ends(None)
     assert world.seconds() == [0, 300]
+
+
+def test_pc_054_a_cancel_that_comes_too_late_changes_nothing(scene: MakeScene) -> None:
+    """A job that ended in between stays as it ended."""
+    world = scene(DONE)
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            await poller.await_job("orders", spec_of())
+            return await poller.cancel("orders")
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tarry import Exponential, Fixed, JobSpec, Limits, Match, Outcome, Request, SpecError, WaitTimeout
+from tarry import Exponential, Fixed, JobSpec, Limits, Match, Outcome, Request, SpecError, WaitTimeout, check
 from tarry.words import ErrorKind
 from tests.worlds import DONE, RUNNING, MakeScene, limits, spec_of
 
@@ -57,6 +57,14 @@ def test_pc_081_a_condition_that_never_matches_is_explained(scene: MakeScene) ->
     error = world.fails(spec_of(until=Match("body.status", succeeded="complete"), limits=limits("30s")))
     assert error.outcome is Outcome.TIMED_OUT
     assert "your condition never matched; `body.status` was an object in all 16 polls" in str(error)
+
+
+def test_pc_081_a_condition_can_be_tried_on_an_answer() -> None:
+    """Before anything is sent, `check` says that the path leads to an object."""
+    spec = spec_of(until=Match("body.status", succeeded="complete"))
+    (checked,) = check(spec, [{"body": {"status": {"status": "complete"}}}])
+    assert (checked.outcome, checked.verdict) == (None, "unknown")
+    assert any("object" in problem for problem in checked.problems)
 
 
 def test_pc_081_a_value_that_no_set_names_is_shown(scene: MakeScene) -> None:
