@@ -98,8 +98,8 @@ class Poller:
         self._transport = transport or HttpTransport(client, clock=self._clock, redact=known.redact)
         self._owns_transport = transport is None
         self._aside = Aside()
-        self._calls = Calls(self._transport, known, self._clock, self._aside)
         self._hosts = Hosts(polite(politeness), self._clock)
+        self._calls = Calls(self._transport, known, self._clock, self._aside, self._hosts)
         self._bulletin = Bulletin(on_event)
         self._entered: _Inside | None = None
         self._closed = False

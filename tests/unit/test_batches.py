@@ -10,7 +10,19 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tarry import Batch, Errors, Fixed, JobExhausted, JobLost, JobSpec, Limits, Outcome, Request, WaitTimeout
+from tarry import (
+    Batch,
+    Errors,
+    Fixed,
+    JobExhausted,
+    JobLost,
+    JobSpec,
+    Limits,
+    Outcome,
+    Politeness,
+    Request,
+    WaitTimeout,
+)
 from tarry.ports import Prepared
 from tarry.testing import Answer
 from tarry.words import ErrorKind
@@ -214,3 +226,36 @@ def test_a_secret_that_is_gone_meanwhile_is_a_poll_that_was_not_sent() -> None:
     ended = world.run(lambda: awaited(world, dict.fromkeys("ab", spec), secrets=secret))
     assert all("TOKEN" in str(error) for error in ended.values())
     assert world.job.requests == []
+
+
+def test_a_call_takes_one_turn_at_its_host() -> None:
+    """However many share it: politeness bounds calls, not jobs; who comes while it waits in line joins it."""
+    names = [f"j{number}" for number in range(40)]
+    world = World([Service(**dict.fromkeys(names, 2))])
+    polite = Politeness(concurrent=1, per_second=0.1)
+    ended = world.run(lambda: awaited(world, dict.fromkeys(names, batched()), politeness=polite))
+    assert {result.outcome for result in ended.values()} == {Outcome.SUCCEEDED}
+    assert [len(ids_of(seen)) for seen in world.job.requests] == [40, 40]
+    assert world.seconds()[1] - world.seconds()[0] >= 10
+
+
+def test_a_turn_that_does_not_come_is_congestion_here() -> None:
+    """It spends no error budget; a deadline that is near goes before politeness."""
+    world = World([Answer(503, headers={"Retry-After": "50"}), Service(a=1, b=1)])
+    told = polled(limits=Limits(max_polls=1), poll=Request("GET", "https://api.example.com/jobs/told"))
+    waiting = batched(limits=Limits(max_polls=1, poll_timeout="5s"))
+    hurried = batched(batch={"chunk": 7}, limits=Limits(total_duration="20s"))
+
+    async def main() -> tuple[Any, ...]:
+        async with world.poller() as poller:
+            first = poller.await_job("told", told)
+            with pytest.raises(JobExhausted):
+                await first
+            waits = [poller.await_job(key, spec) for key, spec in (("a", waiting), ("b", hurried))]
+            return tuple(await asyncio.gather(*waits, return_exceptions=True))
+
+    late, done = world.run(main)
+    assert isinstance(late, JobExhausted)
+    assert "no turn" in str(late)
+    assert done.outcome is Outcome.SUCCEEDED
+    assert 4 < world.seconds()[1] < 20

@@ -20,18 +20,19 @@ from tarry.http.secrets import Secrets
 from tarry.ports import Clock, Prepared, Transport
 from tarry.runtime.aside import Aside
 from tarry.runtime.batches import Batches, Member
-from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros
+from tarry.runtime.hosts import Hosts
+from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros, micros
 
 
 class Calls:
     """Where requests and callables meet the world; failures come back as observations."""
 
-    def __init__(self, transport: Transport, secrets: Secrets, clock: Clock, aside: Aside) -> None:
+    def __init__(self, transport: Transport, secrets: Secrets, clock: Clock, aside: Aside, hosts: Hosts) -> None:
         self._aside = aside
         self._transport = transport
         self._secrets = secrets
         self._clock = clock
-        self._batches = Batches(self._asked, clock)
+        self._batches = Batches(self._asked, hosts, clock)
 
     async def make(self, spec: JobSpec, call: Call, values: Mapping[str, Json], token: str) -> Observation:
         """One call, cut after its timeout; `token` is the idempotency key of a submit."""
@@ -39,7 +40,7 @@ class Calls:
         if isinstance(target, Function):
             return await self._function(spec, target, call, values, token)
         if isinstance(target, Batch):
-            return await self._batched(target, call, values)
+            return await self._batched(spec, target, call, values)
         return await self._request(spec, target, call, values, token)
 
     async def _request(
@@ -59,10 +60,11 @@ class Calls:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
         return await self._transport.send(prepared)
 
-    async def _batched(self, batch: Batch, call: Call, values: Mapping[str, Json]) -> Observation:
+    async def _batched(self, spec: JobSpec, batch: Batch, call: Call, values: Mapping[str, Json]) -> Observation:
         """A poll in the company of others, unless what it asks for is refused: that must cost them nothing."""
         try:
-            member = Member(batch.id_of(values), call.timeout)
+            whole = min(spec.limits.poll_timeout, batch.request.total_timeout or spec.limits.poll_timeout)
+            member = Member(id=batch.id_of(values), timeout=call.timeout, is_cut=call.timeout < micros(whole))
             self._prepared(batch, [member.id], call.timeout)
         except (CallRefused, TemplateError) as refused:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tarry.core import cadence, hints
+from tarry.core.batch import Batch
 from tarry.core.conditions import Expression
 from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.evaluation import size
@@ -119,6 +120,9 @@ class Drive:
     @asynccontextmanager
     async def _turn(self, job: Followed, hold: Hold, call: Call) -> AsyncIterator[Call | None]:
         """The host's turn for this call: gives the call as it is by then, None if it is not to be made any more."""
+        if isinstance(hold.spec.target(call.kind), Batch):
+            yield call  # the call that it shares with others takes one turn for all
+            return
         turn = self._hosts.line_up(self._host(hold, call.kind), job.rouse, first=hold.state.closing)
         try:
             if not turn.granted:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -67,6 +68,21 @@ class Hosts:
         self._waiting.setdefault(host)
         self._serve()
         return turn
+
+    @asynccontextmanager
+    async def turn(self, host: str, patience: Micros | None) -> AsyncIterator[None]:
+        """A turn, waited for in line; who has little `patience` comes first, and goes ahead when it ends."""
+        rung = asyncio.Event()
+        turn = self.line_up(host, rung.set, first=patience is not None)
+        try:
+            if not turn.granted:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(None if patience is None else patience / SECOND):
+                        await rung.wait()
+            self.go_ahead(turn)
+            yield
+        finally:
+            self.leave(turn)
 
     def go_ahead(self, turn: Turn) -> None:
         """Grant a turn that can wait no longer, past the line."""
