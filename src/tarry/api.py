@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any, Self
 from tarry.chance import token as new_token
 from tarry.clock import SystemClock
 from tarry.core.durations import CENTURY, DurationLike
+from tarry.core.limits import Limits
 from tarry.core.politeness import Politeness
 from tarry.core.results import Job, JobResult, Ticked
 from tarry.core.spec import JobSpec
+from tarry.core.strategies import Strategy
 from tarry.deliveries import Delivery
-from tarry.errors import ResultUnavailable, SpecError, TarryError
+from tarry.errors import SpecError, TarryError
 from tarry.http.secrets import Secrets
 from tarry.http.transport import AsyncClient, HttpTransport
 from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Listing, Offload, Store, StoredEvent, Transport
-from tarry.runtime.arguments import check_callback, namespace_of, patience_of, polite, span_of
+from tarry.runtime.arguments import check_callback, check_travels, namespace_of, patience_of, polite, span_of
 from tarry.runtime.aside import Aside
+from tarry.runtime.attaching import Attaching, Reuse
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.calls import Calls
 from tarry.runtime.commands import Commands
@@ -28,9 +31,11 @@ from tarry.runtime.drive import Parts
 from tarry.runtime.engine import Engine
 from tarry.runtime.hosts import Hosts
 from tarry.runtime.jobs import Jobs
+from tarry.runtime.resets import Resets
 from tarry.runtime.sweep import Sweep
 from tarry.runtime.units import Units, drained
-from tarry.runtime.views import failure, lacks_result, result, snapshot, snapshots, ticked
+from tarry.runtime.views import snapshot, snapshots, ticked
+from tarry.runtime.waiting import Waiting
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
 from tarry.words import HOUR, SECOND, Outcome, Phase
@@ -46,6 +51,9 @@ class _Inside:
     engine: Engine
     jobs: Jobs
     commands: Commands
+    resets: Resets
+    attaching: Attaching
+    waiting: Waiting
     sweep: Sweep
 
 
@@ -127,7 +135,10 @@ class Poller:
         )
         engine, jobs = Engine(parts), Jobs(parts, self._bulletin, self._namespace)
         sweep = Sweep(parts, engine, self._namespace)
-        self._entered = _Inside(engine, jobs, Commands(parts, jobs, engine.rouse), sweep)
+        commands, resets = Commands(parts, jobs, engine.rouse), Resets(parts, jobs, engine.rouse)
+        attaching = Attaching(jobs, commands, resets)
+        waiting = Waiting(engine, jobs, attaching, self._clock)
+        self._entered = _Inside(engine, jobs, commands, resets, attaching, waiting, sweep)
         return self
 
     async def __aexit__(
@@ -136,15 +147,16 @@ class Poller:
         """Leave every job as it is, and give the lease back."""
         if self._closed:
             return
-        engine, self._closed = self._inside.engine, True
+        inside, self._closed = self._inside, True
         try:
-            await drained(self._give_back(engine), engine.hurry)
+            await drained(self._give_back(inside), inside.engine.hurry)
         finally:
             self._end_thread()
 
-    async def _give_back(self, engine: Engine) -> None:
+    async def _give_back(self, inside: _Inside) -> None:
         self._bulletin.close()
-        await engine.close()
+        await inside.waiting.close()
+        await inside.engine.close()
         if self._owns_transport:
             await self._transport.aclose()
         if self._owns_store:
@@ -161,13 +173,21 @@ class Poller:
         *,
         wait_timeout: DurationLike | None = None,
         raises: bool = True,
+        reuse: Reuse = "attach",
     ) -> JobResult[Any]:
         """Wait until the job is over and return its result.
 
         Creates the job when the key is new, else goes on with the stored one: same
         deadline, counters and due time, nothing submitted twice. `spec=None` attaches to
         a stored job. `wait_timeout` is the caller's patience: it ends this wait with
-        `WaitTimeout`, never the job; 0 does what is due now and looks once.
+        `WaitTimeout`, never the job, and a store that does not answer counts as well; 0 does what is due now and
+        looks once.
+
+        `reuse` says what becomes of a key that exists. "attach" joins it. "refuse" raises `KeyConflict`.
+        "restart_failed" begins a job anew that ended otherwise than well: one that ended by a limit here (timed_out,
+        exhausted, unreachable, lost) follows the same remote job with fresh limits, any other is submitted anew; a
+        submit_unknown stays an error, for `reset` to settle. "restart" submits every job anew that is over, and refuses
+        one that still goes on with `KeyConflict`. What is submitted anew may have another spec.
 
         Where the spec has a `fetch`, the result is fetched after the job has succeeded, by this wait or, if
         `ResultUnavailable` was raised, by the next.
@@ -175,33 +195,31 @@ class Poller:
         Raises the `JobError` of the outcome (with `raises=False` returns it as a result instead),
         `JobNotFound`, `KeyConflict`, `CheckpointError`, `WaitTimeout`.
         """
-        patience, inside = patience_of(wait_timeout), self._inside
-        row = await inside.jobs.attached(key, spec)
-        if row.outcome is None or lacks_result(row):
-            engine = inside.engine
-            job = engine.follow(row, spec)
-            try:
-                row = await job.wait(patience)
-            except ResultUnavailable:
-                if raises:
-                    raise
-                row = await inside.jobs.found(key)
-            finally:
-                engine.leave(job)
-        ended = result(row)
-        if raises and not ended.outcome.is_success:
-            raise failure(row)
-        return ended
+        patience = patience_of(wait_timeout)
+        return await self._inside.waiting.one(key, spec, reuse=reuse, patience=patience, raises=raises)
 
-    async def add(self, key: str, spec: JobSpec) -> Job:
-        """Create the job durably, or find it, and return at once; whoever awaits it polls it.
+    async def await_all(
+        self,
+        specs: Mapping[str, JobSpec | None],
+        *,
+        wait_timeout: DurationLike | None = None,
+        reuse: Reuse = "attach",
+    ) -> dict[str, JobResult[Any] | TarryError]:
+        """Wait for several jobs at once; what became of each, by key, in the order given.
+
+        A job that ended well is there with its `JobResult`, any other with the error that `await_job` would have
+        raised for it, as a value: one failure hurts no other. After `wait_timeout`, the jobs that are not over are
+        there with a `WaitTimeout`. `None` in place of a spec attaches to a stored job.
+        """
+        return await self._inside.waiting.all(specs, reuse=reuse, patience=patience_of(wait_timeout))
+
+    async def add(self, key: str, spec: JobSpec, *, reuse: Reuse = "attach") -> Job:
+        """Create the job durably, or find it, and return at once; whoever awaits it polls it. `reuse` as in `await_job`.
 
         Raises `SpecError` for a callable that cannot be imported by name: it could not travel.
         """
-        for function in spec.functions:
-            if function.inline:
-                raise SpecError("JobSpec", f"{function.function} cannot be imported by name; define it in a module")
-        return snapshot(await self._inside.jobs.attached(key, spec))
+        check_travels(spec)
+        return snapshot(await self._inside.attaching.row(key, spec, reuse))
 
     async def dead_letters(self, after: int = 0, limit: int = 100) -> list[Delivery]:
         """What was owed after the end of a job, and is not tried any more; `error` says why.
@@ -264,6 +282,35 @@ class Poller:
         """
         return snapshot(await self._inside.commands.cancel(key))
 
+    async def nudge(self, key: str) -> Job:
+        """Look now: bring the next poll forward, as after a webhook or a person's key press.
+
+        Never through the floor, nor through a wait that a 429 or 503 asked for. The poll decides, so a lost, late or
+        forged nudge changes nothing. A paused job is polled when it goes on; one that is over stays as it ended.
+        """
+        return snapshot(await self._inside.commands.nudge(key))
+
+    async def update(self, key: str, *, strategy: Strategy | None = None, limits: Limits | None = None) -> Job:
+        """Change how a job waits; whoever polls it goes by it from its next poll on.
+
+        The wait under way stays as long as it was meant to be, unless a new deadline cuts it (`nudge` ends it). A
+        deadline counts from the job's creation: one that has passed leaves the job one closing poll, `max_polls` that
+        are spent leave it none. A job that is over stays as it ended.
+        """
+        return snapshot(await self._inside.commands.update(key, strategy, limits))
+
+    async def pause(self, key: str) -> Job:
+        """Poll no more until `resume`; whoever awaits the job waits on.
+
+        One poll already permitted may still go out, and its answer counts. The deadline goes on, and ends the job
+        only after `resume`. A job that is over stays as it ended.
+        """
+        return snapshot(await self._inside.commands.pause(key))
+
+    async def resume(self, key: str) -> Job:
+        """Poll a paused job again, when its next poll is due; at once, if that has passed."""
+        return snapshot(await self._inside.commands.resume(key))
+
     async def run(self, *, until_idle: bool = False) -> None:
         """Be a worker: poll whatever is due in this namespace, until cancelled or the poller closes.
 
@@ -301,6 +348,19 @@ class Poller:
         age = span_of("older_than", older_than, 0, CENTURY)
         return await self._inside.jobs.prune(self._clock.now() - age)
 
+    async def reset(self, key: str, *, resubmit: bool = False, submit_answer: Mapping[str, Any] | None = None) -> Job:
+        """Begin a new run of a job, over or not, with fresh limits and counters; whoever awaits it waits on for that.
+
+        By itself it follows the same remote job. `resubmit=True` submits anew, under a new idempotency key: the last
+        remote job, if there is one, is left to itself. `submit_answer` settles a submit whose answer was lost, once
+        you know it: the body, or a mapping of `status`, `headers`, `body` and `url`. What a process that still polls
+        the last run writes is refused; one poll already permitted may still go out. Raises `StoreError` where nobody
+        knows of a remote job to follow.
+        """
+        if resubmit and submit_answer is not None:
+            raise SpecError("submit_answer", "give it or resubmit=True, not both")
+        return snapshot(await self._inside.resets.reset(key, resubmit=resubmit, answer=submit_answer))
+
     @property
     def _inside(self) -> _Inside:
         if self._closed:
@@ -317,6 +377,7 @@ async def await_job(
     store: str | DatabaseEngine | Store,
     wait_timeout: DurationLike | None = None,
     raises: bool = True,
+    reuse: Reuse = "attach",
     **options: Any,
 ) -> JobResult[Any]:
     """`Poller.await_job` for one call: opens a poller on `store`, waits, closes it.
@@ -325,4 +386,4 @@ async def await_job(
     the client and the lease.
     """
     async with Poller(store, **options) as poller:
-        return await poller.await_job(key, spec, wait_timeout=wait_timeout, raises=raises)
+        return await poller.await_job(key, spec, wait_timeout=wait_timeout, raises=raises, reuse=reuse)

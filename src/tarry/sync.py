@@ -22,6 +22,7 @@ from tarry.core.results import JobResult
 from tarry.core.spec import JobSpec
 from tarry.errors import TarryError
 from tarry.portal import Portal
+from tarry.runtime.attaching import Reuse
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine as DatabaseEngine
@@ -142,6 +143,12 @@ class Poller(_Twin):
     history = _blocking(api.Poller.history)
     watch = _iterating(api.Poller.watch)
     cancel = _blocking(api.Poller.cancel)
+    nudge = _blocking(api.Poller.nudge)
+    update = _blocking(api.Poller.update)
+    pause = _blocking(api.Poller.pause)
+    resume = _blocking(api.Poller.resume)
+    reset = _blocking(api.Poller.reset)
+    await_all = _blocking(api.Poller.await_all)
     run = _blocking(api.Poller.run)
     run_once = _blocking(api.Poller.run_once)
     tick = _blocking(api.Poller.tick)
@@ -155,8 +162,9 @@ def await_job(
     store: str | DatabaseEngine | Store,
     wait_timeout: DurationLike | None = None,
     raises: bool = True,
+    reuse: Reuse = "attach",
     **options: Any,
 ) -> JobResult[Any]:
     """`Poller.await_job` for one call: opens a poller on `store`, waits, closes it. `options` are those of `Poller`."""
     with Poller(store, **options) as poller:
-        return poller.await_job(key, spec, wait_timeout=wait_timeout, raises=raises)
+        return poller.await_job(key, spec, wait_timeout=wait_timeout, raises=raises, reuse=reuse)

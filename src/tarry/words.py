@@ -177,3 +177,4 @@ class WaitSource(StrEnum):
     FLOOR = "floor"
     ERROR_BACKOFF = "error_backoff"
     DEADLINE = "deadline"
+    NUDGE = "nudge"

@@ -37,6 +37,7 @@ JOB = Job(
     key="orders-2026-q2",
     namespace="default",
     phase=Phase.DONE,
+    paused=False,
     outcome=Outcome.SUCCEEDED,
     reason=None,
     status="SUCCEEDED",

@@ -35,6 +35,8 @@ class Row(NamedTuple):
     fence: int
     nonce: str | None
     step: int
+    cmd: int
+    paused: int
     polls: int
     reserved: int
     due: Instant | None
@@ -140,7 +142,8 @@ class Ledger:
     def _check_change(self, old: Row, new: Row, call: str, process: Process) -> None:
         if old.outcome is not None:
             self._broken("an outcome never changes", f"{_shown(old)} -> {_shown(new)}")
-        if new.fence < old.fence or new.step <= old.step or new.polls < old.polls or new.run != old.run:
+        moved = new.step > old.step or (call == "command" and new.cmd == old.cmd + 1 and new.polls == old.polls)
+        if new.fence < old.fence or not moved or new.step < old.step or new.polls < old.polls or new.run != old.run:
             self._broken("fence, step and polls only grow", f"{_shown(old)} -> {_shown(new)}")
         if new.owner is not None and new.owner != old.owner:
             self._check_claim(old, new, process)

@@ -29,6 +29,7 @@ RUNNING = Job(
     key="orders-2026-q2",
     namespace="default",
     phase=Phase.WAITING,
+    paused=False,
     outcome=None,
     reason=None,
     status="RUNNING",

@@ -68,7 +68,7 @@ def test_an_unknown_submit_says_so() -> None:
     script = Script(spec(submit=POST))
     script.play(broken(ErrorKind.TIMEOUT))
     assert explain(script.state) == (
-        "orders: submit_unknown; the answer to the submit was lost; the remote job may or may not exist; "
+        "orders: submit_unknown; the answer to the submit was lost; the remote job may or may not exist; look there, then settle it with reset; "
         "0 polls in 0s; last error: submit: timeout: it broke"
     )
 

@@ -102,10 +102,10 @@ def test_an_unknown_status_can_end_the_wait() -> None:
 
 
 def test_many_unknown_values_stay_bounded() -> None:
-    """At most 16 are remembered, and at most 10 values are counted."""
+    """At most 16 are remembered, and at most 8 values are counted."""
     script = Script(spec(strategy=Fixed("1s")))
     script.play(*(state(f"s{n}") for n in range(40)))
-    assert (len(script.state.unknown), len(script.state.seen)) == (16, 10)
+    assert (len(script.state.unknown), len(script.state.seen)) == (16, 8)
 
 
 # Confirming.

@@ -91,7 +91,7 @@ def test_only_jobs_that_want_something_are_indexed(database: SqliteMemory) -> No
                 "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql > ''"
             ).fetchall()
         )
-    for name in ("wake", "owner", "attn"):
+    for name in ("wake", "owner"):
         assert made[f"t_job_{name}"].endswith(f"WHERE {name} IS NOT NULL")
     assert "UNIQUE" in made["t_job_key"]
     never = {"due", "step", "polls", "reserved", "polled_at", "state"}

@@ -216,7 +216,7 @@ atexit.register(told)
 one = tarry.sync.Poller("sqlite:///jobs.db").__enter__()
 one.add("orders", polled())
 with contextlib.suppress(tarry.WaitTimeout):
-    one.await_job("orders", wait_timeout="1ms")
+    one.await_job("orders", wait_timeout="2s")
 events = one.watch("orders")
 next(events)
 """

@@ -51,6 +51,8 @@ def _final(job: Job) -> Text:
 def _status(job: Job) -> str:
     if job.failures:
         return f"no answer ({job.failures} in a row): {plain(readable(job.error or 'error'), 60)}"
+    if job.paused:
+        return "paused"
     word = plain(job.status, 40) if job.status else str(job.phase)
     return f"{word} (waits for a person)" if job.phase == "blocked" else word
 

@@ -22,6 +22,7 @@ from tarry.cli.text import (
     progress,
     readable,
     readable_json,
+    standing,
     time_of_day,
 )
 from tarry.cli.world import World, say
@@ -84,7 +85,7 @@ def _row(job: Job, now: datetime) -> tuple[str, ...]:
     over = job.outcome is not None
     return (
         plain(job.key, 60),
-        str(job.outcome or job.phase),
+        standing(job),
         plain(job.status, 24) if job.status else "-",
         str(job.polls) if job.max_polls is None else f"{job.polls}/{job.max_polls}",
         duration(now - job.created_at),
@@ -131,7 +132,7 @@ def detail(job: Job, events: Sequence[StoredEvent], now: datetime) -> list[str]:
 
 def _headline(job: Job) -> str:
     if job.outcome is None:
-        return f"{job.phase}, {count(job.polls, 'poll')} so far"
+        return f"{standing(job)}, {count(job.polls, 'poll')} so far"
     took = "" if job.finished_at is None else f" in {duration(job.finished_at - job.created_at)}"
     return f"{job.outcome} after {count(job.polls, 'poll')}{took}"
 
@@ -229,6 +230,7 @@ def job_json(job: Job) -> dict[str, Any]:
     return {
         "key": job.key,
         "phase": str(job.phase),
+        "paused": job.paused,
         "outcome": None if job.outcome is None else str(job.outcome),
         "reason": job.reason,
         "status": job.status,

@@ -8,6 +8,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tarry.core.results import Job
 from tarry.words import ErrorKind
 
 _ESCAPED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -85,3 +86,8 @@ def progress(value: float | str | None) -> str:
 def count(number: int, noun: str) -> str:
     """`1 poll`, `2 polls`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def standing(job: Job) -> str:
+    """Where a job is, in one word: its outcome, or that it is paused, or its phase."""
+    return str(job.outcome or ("paused" if job.paused else job.phase))

@@ -87,6 +87,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "submit_tries": count,
     "submitted_at": whole,
     "hold_until": whole,
+    "nudged_at": whole,
     "closing": flag,
     "found": flag,
     "streak": _streak,

@@ -2,7 +2,8 @@
 
 `start` makes a job's state and the first decision, `step` judges what a call
 saw, `resume` says what comes next for a stored state, and `sending` gives the
-state to commit before a call leaves. A decision is `Call`, `Wait` or `Stop`.
+state to commit before a call leaves. `nudged` and `respecified` are what a
+person's command makes of a state. A decision is `Call`, `Wait` or `Stop`.
 Nothing here does I/O, reads a clock or draws a random number; instants are
 microseconds since 1970 UTC.
 """
@@ -10,6 +11,7 @@ microseconds since 1970 UTC.
 from __future__ import annotations
 
 from tarry.core.answers import Answers, answer
+from tarry.core.commands import nudged, respecified
 from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.machine import cancelled, resume, sending, start, step
 from tarry.core.moves import IllegalMove
@@ -28,6 +30,8 @@ __all__ = [
     "Wait",
     "answer",
     "cancelled",
+    "nudged",
+    "respecified",
     "resume",
     "sending",
     "start",

@@ -42,7 +42,7 @@ def _why(state: JobState, max_polls: int | None, total_duration: Micros | None) 
     if state.outcome in _UNFINISHED:
         yield "the remote job may still run"
     elif state.outcome is Outcome.SUBMIT_UNKNOWN:
-        yield "the remote job may or may not exist"
+        yield "the remote job may or may not exist; look there, then settle it with reset"
 
 
 def _effort(state: JobState) -> str:

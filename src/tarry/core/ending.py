@@ -28,6 +28,7 @@ def end(state: JobState, outcome: Outcome, now: Instant, reason: str | None = No
         due=None,
         wait=None,
         hold_until=None,
+        nudged_at=None,
         closing=False,
     )
     return ended, Stop(outcome)

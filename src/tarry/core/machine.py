@@ -80,4 +80,6 @@ def step(
 def _counted(state: JobState, seen: Observation, now: Instant) -> JobState:
     started = min(seen.started_at, now)
     last = started if state.polled_at is None else max(state.polled_at, started)
-    return replace(sending(state, CallKind.POLL, last), polls=state.polls + 1, hold_until=None)
+    # A nudge asks for a poll that starts after it; one that was on its way is not it.
+    nudged_at = None if state.nudged_at is None or started >= state.nudged_at else state.nudged_at
+    return replace(sending(state, CallKind.POLL, last), polls=state.polls + 1, hold_until=None, nudged_at=nudged_at)

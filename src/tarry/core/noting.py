@@ -14,9 +14,9 @@ from tarry.core.state import JobState, Seen
 from tarry.core.texts import as_text, short, stored_size
 from tarry.words import Json, Verdict
 
-MAX_SEEN = 10
+MAX_SEEN = 8
 MAX_UNKNOWN = 16
-_SEEN_BYTES = 360
+_SEEN_BYTES = 300
 _SEEN_OVERHEAD = 20
 _UNKNOWN_BYTES = 160
 _PATH, _VALUE, _STATUS, _NAME, _PROGRESS = 40, 48, 48, 32, 80

@@ -35,15 +35,16 @@ class Job:
     settled. `status` is the last status value the condition read, `progress` a share from 0
     to 1 or a text, `failures` the failed polls in a row, `error` the last failure in one
     line, `owner` the worker that holds the job, if any. `output` is None until the job has
-    ended well and, with a `fetch`, until its result is fetched. `id` marks a page of `Poller.jobs`.
-    `timeline` keeps the last 64 polls. `wait_source` says what set `next_poll_at`; `changed_at` is
-    when status or progress last changed, `stalled` says that this is longer ago than `stall` allows.
+    ended well and, with a `fetch`, until its result is fetched. `paused` says that nobody polls it until it is resumed.
+    `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls. `wait_source` says what set `next_poll_at`;
+    `changed_at` is when status or progress last changed, `stalled` says that this is longer ago than `stall` allows.
     """
 
     id: int
     key: str
     namespace: str
     phase: Phase
+    paused: bool
     outcome: Outcome | None
     reason: str | None
     status: str | None

@@ -49,7 +49,20 @@ def scheduled(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) 
         hold_until=schedule.hold_until,
         error=schedule.problem or state.error,
     )
-    return resume(spec, state, now)
+    return resume(spec, hastened(spec, state, now), now)
+
+
+def hastened(spec: JobSpec, state: JobState, now: Instant) -> JobState:
+    """The state with its poll brought forward, if somebody asked for that: never through the floor.
+
+    Nor through the wait that a 429 or 503 asked for.
+    """
+    if state.nudged_at is None or state.due is None or state.phase not in {Phase.WAITING, Phase.BLOCKED}:
+        return state
+    soonest = max(cadence.earliest(spec, state.polled_at, now), state.hold_until or now)
+    if soonest >= state.due:
+        return state
+    return replace(state, due=soonest, wait_source=WaitSource.NUDGE, wait=soonest - now, closing=False)
 
 
 def _resume_submit(spec: JobSpec, state: JobState, now: Instant) -> Next:
@@ -77,7 +90,8 @@ def _had_its_closing_poll(state: JobState, now: Instant) -> bool:
     """Whether a job past its deadline was polled since, or is forbidden to be."""
     if state.polled_at is None or state.deadline is None:
         return False
-    return state.polled_at >= state.deadline or (state.hold_until is not None and state.hold_until > now)
+    was_polled = state.polled_at >= state.deadline and state.nudged_at is None
+    return was_polled or (state.hold_until is not None and state.hold_until > now)
 
 
 def _due(spec: JobSpec, state: JobState, now: Instant) -> Instant:

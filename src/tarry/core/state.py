@@ -58,7 +58,8 @@ class JobState:
     (None when done); `polled_at` is when the last poll started; `hold_until`
     is the end of a wait that a 429 or 503 asked for; `closing` is true once the
     last poll before the deadline has been scheduled. `submit_tries` counts
-    submits that were about to leave. `found` is true once a poll saw the job.
+    submits that were about to leave. `nudged_at` is when somebody asked for a poll that has
+    not started since. `found` is true once a poll saw the job.
     `status` is the last status value the condition read, as text; `unknown`
     the values already reported as unknown. `stage` is where in `Phases` it stands.
     `changed_at` is when status or progress last changed; `stalled` is true while that is too long ago.
@@ -75,6 +76,7 @@ class JobState:
     submit_tries: int = 0
     submitted_at: Instant | None = None
     hold_until: Instant | None = None
+    nudged_at: Instant | None = None
     closing: bool = False
     found: bool = False
     streak: Streak = Streak()

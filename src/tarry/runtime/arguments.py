@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 
 from tarry.core.durations import CENTURY, DurationLike, parse, write
+from tarry.core.function import Function
 from tarry.core.politeness import Politeness
+from tarry.core.spec import JobSpec
 from tarry.errors import SpecError
 from tarry.words import Micros, micros, span
 
@@ -46,6 +49,13 @@ def polite(value: Politeness | None) -> Politeness:
     if not isinstance(value, Politeness):
         raise SpecError("Poller.politeness", f"expected a Politeness, got {type(value).__name__}")
     return value
+
+
+def check_travels(spec: JobSpec, known: Collection[Function] = ()) -> None:
+    """Refuse a spec with a callable that another process could not import by name, unless it is a `known` one."""
+    for function in spec.functions:
+        if function.inline and function not in known:
+            raise SpecError("JobSpec", f"{function.function} cannot be imported by name; define it in a module")
 
 
 def check_callback(on_event: object) -> None:

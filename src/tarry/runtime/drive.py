@@ -50,6 +50,14 @@ class Parts:
     namespace: str
 
 
+class _Commanded(Exception):
+    """A command came since the row was read; `hold` is the job as the command left it."""
+
+    def __init__(self, hold: Hold) -> None:
+        super().__init__()
+        self.hold = hold
+
+
 class Drive:
     """Drives held jobs, one `run` each; `look` is called when one has left something to be delivered."""
 
@@ -69,50 +77,59 @@ class Drive:
 
         Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
-        while job.waiters:
-            hold = hold.adopting(job.spec)
-            state, decision = resume(hold.spec, hold.state, self._clock.now())
-            match decision:
-                case Stop():
-                    await self._settle(hold, state, decision, None)
-                    return
-                case Wait(due=due):
-                    job.looked.set()
-                    hold = replace(hold, state=state)
-                    await self._rest(job, hold, due)
-                case Call() as call:
-                    after = await self._call(job, replace(hold, state=state), call)
-                    if after is None:
-                        return
-                    hold = after
+        while job.waiters and not hold.row.paused and job.runs_here(hold.spec):
+            job.cmd = hold.grip.cmd
+            try:
+                after = await self._next(job, hold)
+            except _Commanded as commanded:
+                hold = commanded.hold
+                continue
+            if after is None:
+                return
+            hold = after
         await self._units.run(self._store.release, [hold.grip], self._clock.now())
 
-    async def _rest(self, job: Followed, hold: Hold, due: int) -> None:
-        """Rest until `due` or until roused; raises `LeaseLost` when another has the job by then."""
-        if await job.rest(due) and job.waiters:
-            await self._check_held(job, hold)
+    async def _next(self, job: Followed, hold: Hold) -> Hold | None:
+        """What comes next for the job, done; None when it is no longer held. Raises `_Commanded`."""
+        state, decision = resume(hold.spec, hold.state, self._clock.now())
+        match decision:
+            case Stop():
+                return await self._settle(job, hold, state, decision, None)
+            case Wait(due=due):
+                job.looked.set()
+                return await self._rest(job, replace(hold, state=state), due)
+            case Call() as call:
+                return await self._call(job, replace(hold, state=state), call)
 
-    async def _check_held(self, job: Followed, hold: Hold) -> None:
-        rows = await self._units.run(self._store.rows, [job.id])
-        if [(row.fence, row.nonce) for row in rows] != [(hold.grip.fence, hold.grip.nonce)]:
-            raise LeaseLost(f"job {job.key!r} was taken by another")
+    async def _rest(self, job: Followed, hold: Hold, due: int) -> Hold:
+        """Rest until `due` or until roused, then look for commands."""
+        if await job.rest(due) and job.waiters:
+            await self._check(job, hold)
+        return hold
+
+    async def _check(self, job: Followed, hold: Hold) -> None:
+        """Read the row again: raises `_Commanded` after a command, `LeaseLost` when another has the job by now."""
+        for row in await self._units.run(self._store.rows, [job.id]):
+            if (row.fence, row.nonce, row.step) == (hold.grip.fence, hold.grip.nonce, hold.grip.step):
+                if row.cmd == hold.grip.cmd:
+                    return
+                raise _Commanded(hold.commanded(row, job.spec_of(row.spec)))
+        raise LeaseLost(f"job {job.key!r} was taken by another; what was seen was not written")
 
     async def _call(self, job: Followed, hold: Hold, call: Call) -> Hold | None:
         """Make the call and commit what it saw; None when the job is no longer held."""
         if not self._worker.may_send(self._clock.now()):
-            await self._rest(job, hold, self._clock.now() + SECOND)
-            return hold
+            return await self._rest(job, hold, self._clock.now() + SECOND)
         if call.kind is CallKind.POLL and not hold.permit:
             # That commit took its time: whether to poll, and for how long, is decided anew.
-            return await self._permitted(hold)
+            return await self._permitted(job, hold)
         async with self._turn(job, hold, call) as by_now:
             if by_now is None:
                 return hold
-            call, make = by_now, self._submitted if call.kind is CallKind.SUBMIT else self._polled
-            hold, seen = await make(hold, call)
+            call, submits = by_now, call.kind is CallKind.SUBMIT
+            hold, seen = await (self._submitted(job, hold, call) if submits else self._polled(hold, call))
             self._heed(hold, seen)
-        state, decision = await self._judged(hold, call, seen)
-        after = await self._settle(hold, state, decision, seen)
+        after = await self._answered(job, hold, call, seen)
         if call.kind is CallKind.POLL and after is not None:
             job.looked.set()
         return after
@@ -140,7 +157,7 @@ class Drive:
             if latest is not None and self._clock.now() >= latest:
                 self._hosts.go_ahead(turn)
             elif await job.rest(latest) and job.waiters and not turn.granted:
-                await self._check_held(job, hold)
+                await self._check(job, hold)
 
     def _by_now(self, job: Followed, hold: Hold, call: Call) -> Call | None:
         now = self._clock.now()
@@ -157,14 +174,21 @@ class Drive:
     def _host(self, hold: Hold, kind: CallKind) -> str:
         return host_of(hold.spec.target(kind), hold.values)
 
-    async def _permitted(self, hold: Hold) -> Hold:
+    async def _answered(self, job: Followed, hold: Hold, call: Call, seen: Observation) -> Hold | None:
+        """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
+        while True:
+            state, decision = await self._judged(hold, call, seen)
+            try:
+                return await self._settle(job, hold, state, decision, seen)
+            except _Commanded as commanded:
+                hold = commanded.hold
+
+    async def _permitted(self, job: Followed, hold: Hold) -> Hold:
         """Commit the right to make one poll."""
-        if hold.adopted:
-            # The row has the limits of before, and would judge the permit by them.
-            return await self._commit(hold, hold.adoption(self._clock.now()), hold.state)
         (permitted,) = await self._units.run(self._store.reserve, [hold.grip])
         if not permitted:
-            raise LeaseLost(f"job {hold.row.key!r}: no poll is permitted here")
+            await self._check(job, hold)
+            raise LeaseLost(f"job {job.key!r}: no poll is permitted here")
         return hold.reserved()
 
     async def _polled(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
@@ -172,10 +196,10 @@ class Drive:
         hold = replace(hold.spent(), state=sending(hold.state, call.kind, self._clock.now()))
         return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token)
 
-    async def _submitted(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
+    async def _submitted(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""
         intent = sending(hold.state, call.kind, self._clock.now())
-        hold = await self._commit(hold, hold.intent(intent, self._clock.now()), intent)
+        hold = await self._commit(job, hold, hold.intent(intent, self._clock.now()), intent)
         now = self._clock.now()
         if self._worker.may_send(now):
             return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token)
@@ -199,15 +223,18 @@ class Drive:
         unjudged = spec.model_copy(update={"until": _NEVER, "strategy": DEFAULT})
         return step(unjudged, state, replace(seen, error=error), self._clock.now(), answers)
 
-    async def _settle(self, hold: Hold, state: JobState, decision: Decision, seen: Observation | None) -> Hold | None:
+    async def _settle(
+        self, job: Followed, hold: Hold, state: JobState, decision: Decision, seen: Observation | None
+    ) -> Hold | None:
         write = hold.settlement(state, decision, seen, self._clock.now())
-        after = await self._commit(hold, write, state)
+        after = await self._commit(job, hold, write, state)
         return None if isinstance(decision, Stop) or write.release else after
 
-    async def _commit(self, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
+    async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
         (applied,) = await self._units.run(self._store.checkpoint, [write])
         if not applied:
-            raise LeaseLost(f"job {hold.row.key!r} was taken by another; what was seen was not written")
+            await self._check(job, hold)
+            raise LeaseLost(f"job {job.key!r}: a checkpoint cannot be stored")
         self._tell(hold.stored(write.events))
         if write.owed:
             self._look()

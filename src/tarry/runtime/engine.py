@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from tarry.codec import decode_spec, state_of
+from tarry.codec import state_of
 from tarry.core.decision import Wait
 from tarry.core.machine import resume
 from tarry.core.spec import JobSpec
@@ -61,10 +61,9 @@ class Engine:
             raise TarryError("the poller is closed")
         job = self._jobs.get(row.id)
         if job is None:
-            job = self._jobs[row.id] = Followed(row, spec, self._clock)
+            job = self._jobs[row.id] = Followed(row, self._clock)
             self._loops[row.id] = asyncio.create_task(self._loop(job), name=f"tarry {row.key}")
-        elif spec is not None and job.spec != spec:
-            job.spec = spec
+        job.bring(spec)
         job.waiters += 1
         return job
 
@@ -93,7 +92,7 @@ class Engine:
 
     def take(self, row: JobRow) -> Followed:
         """Drive a job that was just claimed for as long as it is held; pair it with `give_back`."""
-        job = self._jobs[row.id] = Followed(row, None, self._clock)
+        job = self._jobs[row.id] = Followed(row, self._clock)
         job.waiters, job.held_by, job.is_taken = 1, row.owner, True
         self._loops[row.id] = asyncio.create_task(self._loop(job, row), name=f"tarry {row.key}")
         return job
@@ -150,7 +149,7 @@ class Engine:
     async def _drive_taken(self, job: Followed, row: JobRow) -> None:
         """Drive a job that nobody may wait for: what goes wrong is told to the log and to those who wait later."""
         try:
-            hold = Hold.of(row, None)
+            hold = Hold.of(row, job.spec_of(row.spec))
             await self._driven(job, hold)
             if hold.spec.fetch is not None:
                 await self._fetch_taken(job)
@@ -181,13 +180,13 @@ class Engine:
         if row.outcome is not None:
             await self._fetching.run(job, row)
             return
-        wanted_at = job.wanted(self._wanted_at(job, row), row.step)
+        wanted_at = job.wanted(self._wanted_at(job, row), row)
         hold = await self._held(job, row, wanted_at)
         if hold is None:
             job.looked.set()
-            # A job that another holds rouses its loop when it moves on.
-            at_once = self._clock.now() + LOOK_EVERY
-            await job.rest(None if row.owner is not None else max(wanted_at - CLAIM_AHEAD, at_once))
+            # A job that another holds, or that is paused, rouses its loop when it moves on.
+            at_once, is_idle = self._clock.now() + LOOK_EVERY, row.owner is not None or row.paused
+            await job.rest(None if is_idle else max(wanted_at - CLAIM_AHEAD, at_once))
             return
         await self._driven(job, hold)
 
@@ -204,8 +203,8 @@ class Engine:
 
         Raises `CheckpointError` for a damaged row, before anything touches it.
         """
-        now, stored = self._clock.now(), decode_spec(row.spec)
-        _, decision = resume(job.spec or stored, state_of(row), now)
+        now = self._clock.now()
+        _, decision = resume(job.spec_of(row.spec), state_of(row), now)
         return decision.due if isinstance(decision, Wait) else now
 
     async def _held(self, job: Followed, row: JobRow, wanted_at: Instant) -> Hold | None:
@@ -214,15 +213,15 @@ class Engine:
         if worker is not None and row.owner == worker:
             await self._write_off(row, now)
             return None
-        if worker is None or row.owner is not None or wanted_at > now + CLAIM_AHEAD:
+        if worker is None or row.owner is not None or row.paused or wanted_at > now + CLAIM_AHEAD:
             return None
-        if not job.runs_here(job.spec or decode_spec(row.spec)):
+        if not job.runs_here(job.spec_of(row.spec)):
             return None
         claimed = await self._units.run(self._store.claim, worker, self._token(), now, [job.id])
         if not claimed:
             return None
         job.held_by = worker
-        return Hold.of(claimed[0], job.spec)
+        return Hold.of(claimed[0], job.spec_of(claimed[0].spec))
 
     async def _write_off(self, row: JobRow, now: Instant) -> None:
         """Give up a job whose loop broke here: a permit may have been used, so it counts."""

@@ -102,4 +102,4 @@ class Fetching:
 
 def _spec(job: Followed, row: JobRow) -> JobSpec:
     """The spec of the caller where it says how to fetch (its callables are at hand), else the stored one."""
-    return job.spec if job.spec is not None and job.spec.fetch is not None else decode_spec(row.spec)
+    return job.given if job.given is not None and job.given.fetch is not None else decode_spec(row.spec)

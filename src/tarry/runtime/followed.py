@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from tarry.codec import decode_spec, differences
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
@@ -25,12 +26,14 @@ class Followed:
     any more; then `driven` rings, and `broke` says whether that was an accident.
     """
 
-    def __init__(self, row: JobRow, spec: JobSpec | None, clock: Clock) -> None:
+    def __init__(self, row: JobRow, clock: Clock) -> None:
         self.id = row.id
         self.key = row.key
-        self.spec = spec
         self.waiters = 0
         self.held_by: int | None = None
+        self.cmd = row.cmd
+        self.given: JobSpec | None = None
+        self._read: tuple[str, JobSpec] | None = None
         self._step = row.step
         self._wanted_at: Instant | None = None
         self._is_foreign = False
@@ -60,19 +63,31 @@ class Followed:
         self._roused.set()
 
     def glanced(self, seen: Glance | None) -> None:
-        """Rouse the loop when the row moved on without it, or is gone."""
+        """Rouse the loop when the row moved on without it, got a command, or is gone."""
         if seen is None:
             self.rouse()
             return
         moved = seen.step != self._step if self.held_by is None else seen.owner != self.held_by
-        if moved or seen.outcome is not None:
+        if moved or seen.cmd != self.cmd or seen.outcome is not None:
             self.rouse()
 
-    def wanted(self, at: Instant, step: int) -> Instant:
-        """When the row of this step wants a call; looking again at the same step puts nothing off."""
-        known = self._wanted_at if step == self._step else None
-        self._step, self._wanted_at = step, at if known is None else min(known, at)
+    def wanted(self, at: Instant, row: JobRow) -> Instant:
+        """When the row wants a call; looking again at the same one puts nothing off."""
+        known = self._wanted_at if (row.step, row.cmd) == (self._step, self.cmd) else None
+        self._step, self.cmd, self._wanted_at = row.step, row.cmd, at if known is None else min(known, at)
         return self._wanted_at
+
+    def bring(self, spec: JobSpec | None) -> None:
+        """A caller comes with this spec."""
+        if spec is not None:
+            self.given, self._read = spec, None
+
+    def spec_of(self, text: str) -> JobSpec:
+        """The stored spec, with the callables that a caller here brought: they may have no importable name."""
+        if self._read is None or self._read[0] != text:
+            stored = decode_spec(text)
+            self._read = text, stored if self.given is None else _with_own(stored, self.given)
+        return self._read[1]
 
     def runs_here(self, spec: JobSpec) -> bool:
         """Whether this process knows the callables of the spec; if not, the job is left to others, and once said so."""
@@ -118,3 +133,9 @@ def unknown_callable(spec: JobSpec) -> LookupError | None:
     except LookupError as unknown:
         return unknown
     return None
+
+
+def _with_own(stored: JobSpec, given: JobSpec) -> JobSpec:
+    """The stored spec, its fields those of the given one wherever both say the same."""
+    others = {name.partition(".")[0] for name in differences(stored, given)}
+    return stored.model_copy(update={name: getattr(given, name) for name in given.model_fields_set - others})

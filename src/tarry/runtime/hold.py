@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from tarry.codec import decode_spec, differences, encode_answer, encode_observation, encode_spec, encode_state, state_of
+from tarry.codec import encode_answer, encode_observation, encode_state, state_of
 from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
 from tarry.core.deliveries import owed
@@ -34,8 +34,7 @@ RELEASE_BEYOND: Micros = 30 * SECOND
 class Hold:
     """A held job between two commits; every commit gives a new one.
 
-    `permit` is true while one poll is reserved and unspent. `adopted` names
-    the fields of a spec that was changed and not yet committed.
+    `permit` is true while one poll is reserved and unspent.
     """
 
     row: JobRow
@@ -43,26 +42,15 @@ class Hold:
     state: JobState
     grip: Grip
     permit: bool
-    adopted: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, row: JobRow, given: JobSpec | None) -> Self:
-        """The hold of a row just claimed, with the spec that the caller gave, if any."""
-        return cls(row, decode_spec(row.spec), state_of(row), row.grip, permit=row.reserved == 1).adopting(given)
+    def of(cls, row: JobRow, spec: JobSpec) -> Self:
+        """The hold of a row just claimed; `spec` is what its text says."""
+        return cls(row, spec, state_of(row), row.grip, permit=row.reserved == 1)
 
-    def adopting(self, given: JobSpec | None) -> Self:
-        """The hold with the spec that a caller gave last; what differs is committed with the next write."""
-        if given is None or given is self.spec:
-            return self
-        state, adopted = self.state, tuple(differences(decode_spec(self.row.spec), given))
-        if given.limits.total_duration != self.spec.limits.total_duration:
-            total = given.limits.total_duration
-            deadline = None if total is None else self.row.created_at + micros(total)
-            # A poll that was the last before the old deadline is not the last before the new one.
-            state = replace(state, deadline=deadline, closing=False)
-        if given.strategy != self.spec.strategy:
-            state = replace(state, stage=None)  # its phases, if it has any, begin with the next poll
-        return replace(self, spec=given, state=state, adopted=adopted)
+    def commanded(self, row: JobRow, spec: JobSpec) -> Self:
+        """The hold after a command came; a permit that was spent stays spent."""
+        return replace(self.of(row, spec), permit=self.permit)
 
     @property
     def values(self) -> dict[str, Json]:
@@ -89,11 +77,7 @@ class Hold:
 
     def intent(self, state: JobState, now: Instant) -> Checkpoint:
         """The commit before a submit leaves."""
-        return self._write(state, now, events=[Event("submit_sent", now, {"try": state.submit_tries})])
-
-    def adoption(self, now: Instant) -> Checkpoint:
-        """The commit of a changed spec that also permits one poll."""
-        return replace(self._write(self.state, now, events=[]), reserved=1)
+        return self._write(state, [Event("submit_sent", now, {"try": state.submit_tries})])
 
     def settlement(self, state: JobState, decision: Decision, seen: Observation | None, now: Instant) -> Checkpoint:
         """The commit after a call, or of an end that needs no call."""
@@ -102,7 +86,7 @@ class Hold:
         if seen is not None and is_success and not is_fetched(self.spec, state.outcome):
             selected, problem = output_of(self.spec, document(self.spec, state, seen, self.answers))
             state, output = replace(state, error=problem), as_json_text(selected)
-        write = replace(self._write(state, now, events=changes(self.state, state, kind, now)), output=output)
+        write = replace(self._write(state, changes(self.state, state, kind, now)), output=output)
         if seen is not None:
             write = self._with_answer(write, state, seen)
         return self._with_wait(write, state, decision.due - now) if isinstance(decision, Wait) else write
@@ -111,7 +95,6 @@ class Hold:
         """The hold after the write was applied."""
         row = replace(
             self.row,
-            spec=write.spec or self.row.spec,
             last=write.last or self.row.last,
             submit=write.submit or self.row.submit,
             timeline=write.timeline or self.row.timeline,
@@ -119,15 +102,14 @@ class Hold:
             event_seq=self.row.event_seq + len(write.events),
         )
         grip = replace(self.grip, step=self.grip.step + 1)
-        return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1, adopted=())
+        return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1)
 
     def stored(self, events: Sequence[Event]) -> list[StoredEvent]:
         """The events of the next commit with the cursors they will have."""
         first = self.row.event_seq + 1
         return [StoredEvent.of(self.row.key, self.row.run, first + i, event) for i, event in enumerate(events)]
 
-    def _write(self, state: JobState, now: Instant, events: Sequence[Event]) -> Checkpoint:
-        changed = [Event("spec_changed", now, {"fields": list(self.adopted)})] if self.adopted else []
+    def _write(self, state: JobState, events: Sequence[Event]) -> Checkpoint:
         return Checkpoint(
             grip=self.grip,
             state=encode_state(state),
@@ -138,11 +120,10 @@ class Hold:
             deadline=state.deadline,
             floor=micros(self.spec.limits.min_interval),
             max_polls=self.spec.limits.max_polls,
-            spec=encode_spec(self.spec) if self.adopted else None,
             outcome=state.outcome,
             finished_at=state.finished_at,
             owed=owed(self.spec, state),
-            events=[*changed, *events],
+            events=events,
         )
 
     def _with_answer(self, write: Checkpoint, state: JobState, seen: Observation) -> Checkpoint:

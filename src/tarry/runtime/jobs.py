@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from tarry.codec import decode_spec, differences, encode_spec, encode_state, fingerprint
+from tarry.codec import encode_spec, encode_state, fingerprint
 from tarry.core.machine import start
 from tarry.core.spec import JobSpec
-from tarry.errors import JobNotFound, KeyConflict, SpecError, TarryError
+from tarry.errors import JobNotFound, TarryError
 from tarry.ports import Event, JobRow, Listing, NewJob, StoredEvent
 from tarry.runtime.arguments import key_of
 from tarry.runtime.bulletin import Bulletin
@@ -35,20 +35,6 @@ class Jobs:
         row = await self._units.ask(self._store.find, self.namespace, key_of(key))
         if row is None:
             raise JobNotFound(f"no job has the key {key!r} in namespace {self.namespace!r}")
-        return row
-
-    async def attached(self, key: str, spec: JobSpec | None) -> JobRow:
-        """The job with this key, created when the key is new and a spec is given. Raises `KeyConflict`."""
-        if spec is not None and not isinstance(spec, JobSpec):
-            raise SpecError("spec", f"expected a JobSpec, got {type(spec).__name__}")
-        try:
-            row = await self.found(key)
-        except JobNotFound:
-            if spec is None:
-                raise
-            row = await self._created(key, spec)
-        if spec is not None:
-            _check_same(row, spec)
         return row
 
     async def listed(self, page: Listing) -> list[JobRow]:
@@ -90,12 +76,12 @@ class Jobs:
         finally:
             stop()
 
-    async def _created(self, key: str, spec: JobSpec) -> JobRow:
-        """The job, made now or by somebody who was faster."""
+    async def made(self, key: str, spec: JobSpec) -> tuple[JobRow, bool]:
+        """The job, and whether it was made now: somebody else may have been faster."""
         row, created = await self._units.ask(self._store.add, self._new(key, spec))
         if created:
             self._bulletin.tell(await self.events(key, (0, 0), 1))
-        return row
+        return row, created
 
     def _new(self, key: str, spec: JobSpec) -> NewJob:
         now = self._clock.now()
@@ -116,16 +102,6 @@ class Jobs:
             floor=micros(spec.limits.min_interval),
             events=[Event("created", now)],
         )
-
-
-def _check_same(row: JobRow, spec: JobSpec) -> None:
-    """Raise `KeyConflict` when the spec is that of another job."""
-    if fingerprint(spec) == row.fingerprint:
-        return
-    identity = {"input", "args", "poll" if spec.submit is None else "submit"}
-    differs = differences(decode_spec(row.spec), spec)
-    fields = ", ".join(name for name in differs if name.split(".")[0] in identity) or "its submit or input"
-    raise KeyConflict(f"key {row.key!r} belongs to another job; what differs: {fields}. Use another key")
 
 
 async def _rung(bell: asyncio.Event) -> None:

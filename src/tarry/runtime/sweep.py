@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tarry.codec import decode_spec
 from tarry.errors import CheckpointError
 from tarry.ports import JobRow, Place
 from tarry.runtime.drive import Parts
@@ -172,7 +173,7 @@ class Sweep:
 
     def _looked_into(self, row: JobRow) -> str | None:
         try:
-            hold = Hold.of(row, None)
+            hold = Hold.of(row, decode_spec(row.spec))
             problem: Exception | None = unknown_callable(hold.spec)
             if problem is None:
                 return host_of(hold.spec.target(hold.next_kind), hold.values)

@@ -18,7 +18,11 @@ def extended(ring: str | None, before: JobState, after: JobState) -> str:
     verdict = after.outcome or ("error" if failed else after.verdict or "pending")
     source = None if after.outcome else after.wait_source.value
     mark = ((started - after.created_at) // MILLISECOND, str(verdict), source)
-    return as_json_text([*decode_timeline(ring), mark][-LENGTH:])
+    marks = decode_timeline(ring)
+    if marks:
+        # What set the wait that this poll ended: not what was planned, if a command came in between.
+        marks[-1] = (*marks[-1][:2], before.wait_source.value)
+    return as_json_text([*marks, mark][-LENGTH:])
 
 
 def ticks(ring: str | None, created_at: Instant) -> tuple[Tick, ...]:

@@ -33,6 +33,7 @@ def snapshot(row: JobRow) -> Job:
             key=row.key,
             namespace=row.namespace,
             phase=row.phase,
+            paused=row.paused == 1,
             outcome=row.outcome,
             reason=state.reason,
             status=state.status,

@@ -15,8 +15,9 @@ from sqlalchemy import URL, Connection, Engine, RowMapping, Update
 
 from tarry.deliveries import Deliveries
 from tarry.errors import CheckpointError, StoreError
-from tarry.ports import Checkpoint, Event, Glance, Grip, JobRow, Listing, NewJob, Place, StoredEvent
+from tarry.ports import Checkpoint, Command, Event, Glance, Grip, JobRow, Listing, NewJob, Place, Restart, StoredEvent
 from tarry.store.backlog import Backlog
+from tarry.store.commands import Commands
 from tarry.store.deliveries import SqlDeliveries, owing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append, read_after
@@ -50,6 +51,7 @@ class SqlStore:
         self._sql = Statements(self.tables)
         self._workers = Workers(self._database, self.tables, self._sql)
         self._backlog = Backlog(self._database, self.tables, self._sql)
+        self._commands = Commands(self._database, self.tables, self._sql)
         self._retention = Retention(self._database, self.tables)
         self._owing = owing(self.tables.outbox, self.tables.job)
         self.deliveries: Deliveries = SqlDeliveries(self._database, self.tables, self._sql, self._workers.is_alive)
@@ -164,6 +166,14 @@ class SqlStore:
                 return False
             append(connection, self._sql, job, events)
             return True
+
+    def command(self, command: Command) -> bool:
+        """Write it if the job is still at its step and command, and not over."""
+        return self._commands.command(command)
+
+    def restart(self, restart: Restart) -> bool:
+        """Begin the run if the job is still at its step and command."""
+        return self._commands.restart(restart)
 
     def find(self, namespace: str, key: str) -> JobRow | None:
         """The job with this key; `CheckpointError` when its row is damaged."""

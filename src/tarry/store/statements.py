@@ -27,6 +27,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     update,
 )
 
@@ -63,7 +64,7 @@ class Statements:
         self.find = self.whole.where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
         self.by_id = self.whole.where(job.c.id.in_(ids())).order_by(job.c.id)
         self.by_nonce = self.by_id.where(job.c.owner == p(job.c.owner), job.c.nonce == p(job.c.nonce))
-        self.free = self.by_id.where(job.c.outcome.is_(None), job.c.owner.is_(None))
+        self.free = self.by_id.where(_is_free(job))
         self.glance = _glance(job)
         self.add_spec = _add_spec(spec)
         self.add_job = _add_job(job)
@@ -115,33 +116,41 @@ def _add_spec(spec: Table) -> Insert:
 
 
 def _add_job(job: Table) -> Insert:
-    return insert(job).values(run=1, fence=0, step=0, cmd=0, polls=0, reserved=0, strikes=0)
+    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, polls=0, reserved=0, strikes=0)
 
 
-def _held(job: Table) -> ColumnElement[bool]:
-    """The row is as the holder's grip says, and not over."""
+def _held(job: Table, *, any_command: bool = False) -> ColumnElement[bool]:
+    """The row is as the holder's grip says, and not over; `any_command`: also if a command came since."""
     return and_(
         job.c.id == p(job.c.id),
         job.c.fence == p(job.c.fence),
         job.c.nonce == p(job.c.nonce),
         job.c.step == p(job.c.step),
-        job.c.cmd == p(job.c.cmd),
+        true() if any_command else job.c.cmd == p(job.c.cmd),
         job.c.owner.is_not(None),
         job.c.outcome.is_(None),
     )
 
 
+def _is_free(job: Table) -> ColumnElement[bool]:
+    return and_(job.c.outcome.is_(None), job.c.owner.is_(None), job.c.paused == 0)
+
+
+def _wakes(job: Table, at: Any) -> Any:
+    """When a job that nobody holds wants an owner: never while it is paused."""
+    return case((job.c.paused == 1, None), else_=at)
+
+
 def _claim(job: Table) -> Update:
     return (
         update(job)
-        .where(job.c.id == p(job.c.id), job.c.owner.is_(None), job.c.outcome.is_(None))
+        .where(job.c.id == p(job.c.id), _is_free(job))
         .values(
             owner=p(job.c.owner),
             nonce=p(job.c.nonce),
             fence=job.c.fence + 1,
             step=job.c.step + 1,
             wake=None,
-            attn=None,
         )
     )
 
@@ -168,8 +177,8 @@ def _checkpoint(job: Table) -> Update:
                 "step": job.c.step + 1,
                 "fence": job.c.fence + bindparam("p_left"),
                 "owner": case((leaves, None), else_=job.c.owner),
-                "attn": case((leaves, None), else_=job.c.attn),
-                "wake": case((and_(leaves, ~over), p(job.c.due)), else_=None),
+                "wake": case((and_(leaves, ~over), _wakes(job, p(job.c.due))), else_=None),
+                "paused": case((over, 0), else_=job.c.paused),
                 "event_seq": job.c.event_seq + bindparam("p_events"),
             }
         )
@@ -179,14 +188,13 @@ def _checkpoint(job: Table) -> Update:
 def _release(job: Table) -> Update:
     return (
         update(job)
-        .where(_held(job))
+        .where(_held(job, any_command=True))
         .values(
             owner=None,
-            attn=None,
             reserved=0,
             fence=job.c.fence + 1,
             step=job.c.step + 1,
-            wake=func.coalesce(job.c.due, bindparam("p_now")),
+            wake=_wakes(job, func.coalesce(job.c.due, bindparam("p_now"))),
         )
     )
 
@@ -211,7 +219,7 @@ def _cancel(job: Table) -> Update:
             owner=None,
             nonce=None,
             wake=None,
-            attn=None,
+            paused=0,
             due=None,
             fence=job.c.fence + 1,
             step=job.c.step + 1,

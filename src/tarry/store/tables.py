@@ -7,7 +7,7 @@ a database neither reorders nor refuses what was written.
 Keys are TEXT as well and are compared by bytes: that is SQLite's default (the
 BINARY collation), and it keeps them readable in any database browser.
 
-Only columns that find jobs are indexed (`wake`, `owner`, `attn`, the key); those
+Only columns that find jobs are indexed (`wake`, `owner`, the key); those
 that every checkpoint writes are not.
 """
 
@@ -92,7 +92,7 @@ class Tables:
             Column("nonce", String(64)),
             Column("step", BigInteger, nullable=False),
             Column("cmd", BigInteger, nullable=False),
-            Column("attn", BigInteger),
+            Column("paused", SmallInteger, nullable=False),
             Column("polls", BigInteger, nullable=False),
             Column("reserved", SmallInteger, nullable=False),
             Column("polled_at", BigInteger),
@@ -116,10 +116,9 @@ class Tables:
         self._index(table, "listing", "namespace", "id")
         # Pruning asks which specs are still used.
         self._index(table, "spec", "spec")
-        # Partial: of many jobs, few want an owner, have one, or have a message for it.
+        # Partial: of many jobs, few want an owner or have one.
         self._index(table, "wake", "namespace", "wake", partial=True)
-        for name in ("owner", "attn"):
-            self._index(table, name, name, partial=True)
+        self._index(table, "owner", "owner", partial=True)
         return table
 
     def _event(self) -> Table:

@@ -64,7 +64,7 @@ class Workers:
         owned = exists().where(live.c.id == job.c.owner, live.c.dead == 0, live.c.released == 0)
         ownerless = and_(job.c.owner.is_not(None), ~owned)
         held = (
-            select(job.c.id, job.c.owner, job.c.fence, job.c.step, job.c.polls, job.c.reserved)
+            select(job.c.id, job.c.owner, job.c.fence, job.c.step, job.c.cmd, job.c.polls, job.c.reserved)
             .add_columns(
                 job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor, job.c.strikes, job.c.event_seq, until
             )
@@ -75,13 +75,15 @@ class Workers:
         )
         self._orphans = held.where(ownerless)
         self._holdings = held.where(job.c.owner == p(job.c.owner))
-        freed = ("polls", "polled_at", "due", "wake")
+        freed = ("polls", "polled_at", "due")
         self._free = (
             update(job)
             .where(job.c.id == p(job.c.id), job.c.fence == p(job.c.fence), job.c.step == p(job.c.step))
+            .where(job.c.cmd == p(job.c.cmd))
             .where(job.c.reserved == p(job.c.reserved), job.c.owner == p(job.c.owner))
             .values({name: bindparam(f"p_new_{name}", type_=job.c[name].type) for name in freed})
-            .values(owner=None, nonce=None, attn=None, reserved=0, fence=job.c.fence + 1, step=job.c.step + 1)
+            .values(wake=case((job.c.paused == 1, None), else_=bindparam("p_new_wake", type_=job.c.wake.type)))
+            .values(owner=None, nonce=None, reserved=0, fence=job.c.fence + 1, step=job.c.step + 1)
             .values(strikes=job.c.strikes + job.c.reserved)
             .values(event_seq=job.c.event_seq + case((job.c.reserved > 0, 2), else_=1))
         )
@@ -209,7 +211,7 @@ def _freed(row: RowMapping, now: Instant) -> dict[str, Any]:
         latest = now if row["lease_until"] is None else min(row["lease_until"], now)
         polled_at = max(polled_at or latest, latest)
         due = max(due or polled_at, polled_at + row["floor"])
-    relied_on = {f"p_{name}": row[name] for name in ("id", "fence", "step", "reserved", "owner")}
+    relied_on = {f"p_{name}": row[name] for name in ("id", "fence", "step", "cmd", "reserved", "owner")}
     wake = now if due is None else due
     return relied_on | {"p_new_polls": polls, "p_new_polled_at": polled_at, "p_new_due": due, "p_new_wake": wake}
 

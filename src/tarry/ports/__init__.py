@@ -11,66 +11,19 @@ and may be run again with the same arguments after its answer was lost.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import Protocol, Self, TypeAlias
 
-from tarry.core.observation import Observation
 from tarry.deliveries import Deliveries
-from tarry.words import SECOND, CallKind, DeliveryKind, Instant, Json, Micros, Outcome, Phase
-
-T = TypeVar("T")
+from tarry.ports.world import Clock as Clock
+from tarry.ports.world import Offload as Offload
+from tarry.ports.world import Prepared as Prepared
+from tarry.ports.world import Transport as Transport
+from tarry.words import DeliveryKind, Instant, Json, Micros, Outcome, Phase
 
 Place: TypeAlias = tuple[Instant, int]
 """Where a look at the jobs that are due has come to: (wake, id)."""
-
-
-class Clock(Protocol):
-    """Time, from one source, going forward only and through a suspend."""
-
-    def now(self) -> Instant:
-        """Microseconds UTC."""
-        ...
-
-    async def sleep(self, span: Micros) -> None:
-        """Sleep this long; zero or less yields once."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """One HTTP request, ready to send; it may hold secrets, so its repr hides all but the origin."""
-
-    kind: CallKind
-    method: str
-    url: str = field(repr=False)
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    content: bytes | None = field(default=None, repr=False)
-    timeout: Micros = 30 * SECOND
-    connect_timeout: Micros | None = None
-    read_timeout: Micros | None = None
-
-
-class Transport(Protocol):
-    """One method: a request in, an observation out."""
-
-    async def send(self, request: Prepared) -> Observation:
-        """Send once; every failure is an observation with an error, never an exception.
-
-        Bounds: the whole call by `timeout`, the decoded body in bytes. No
-        redirect is followed, nothing is resent.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Give back what the transport itself opened."""
-        ...
-
-
-class Offload(Protocol):
-    """Runs one blocking call off the event loop and gives its result."""
-
-    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +84,7 @@ class JobRow:
     fields (`polls`, `polled_at`, `due`, `deadline`), the column is right.
     `reserved` is 1 while one poll is permitted; `fence`, `nonce` and `step` are the
     holder's proof; `wake` is when an unowned job wants an owner; `cmd` counts
-    commands of users; `spec`, `last`, `submit`, `output` and `timeline` are JSON texts.
+    commands of users; `paused` is 1 while nobody may poll; `spec`, `last`, `submit`, `output` and `timeline` are JSON texts.
     """
 
     id: int
@@ -149,7 +102,7 @@ class JobRow:
     nonce: str | None
     step: int
     cmd: int
-    attn: int | None
+    paused: int
     polls: int
     reserved: int
     polled_at: Instant | None
@@ -217,6 +170,57 @@ class Checkpoint:
     finished_at: Instant | None = None
     events: Sequence[Event] = ()
     owed: Sequence[DeliveryKind] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What somebody asks of a job that goes on, whoever holds it.
+
+    It counts only while the row is at `step` and `cmd`, and raises `cmd`: a holder's next
+    write then misses, and its observation is judged again on the row as it is now.
+    None for `spec` and `labels` leaves what is stored; the rest is written as it is, but
+    `max_polls` never falls below what is spent and permitted.
+    """
+
+    job: int
+    step: int
+    cmd: int
+    state: str
+    due: Instant | None
+    deadline: Instant | None
+    max_polls: int | None
+    floor: Micros
+    paused: int
+    spec: str | None = None
+    labels: Mapping[str, str] | None = None
+    events: Sequence[Event] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A new run of a job, whoever holds it: what there was of the last run is gone, but for its events.
+
+    It counts only while the row is at `step` and `cmd`. `token` is the idempotency key of
+    the new run's submit, `submit` the answer that it goes on with, if any.
+    """
+
+    job: int
+    step: int
+    cmd: int
+    token: str
+    fingerprint: str
+    spec: str
+    labels: Mapping[str, str]
+    state: str
+    phase: Phase
+    created_at: Instant
+    polled_at: Instant | None
+    due: Instant
+    deadline: Instant | None
+    max_polls: int | None
+    floor: Micros
+    submit: str | None = None
+    events: Sequence[Event] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +301,7 @@ class Store(Protocol):
     # Holding jobs (P3, P4, P5).
 
     def claim(self, worker: int, nonce: str, now: Instant, jobs: Sequence[int]) -> list[JobRow]:
-        """Take those of `jobs` that nobody holds and that are not over, each with fence+1, step+1."""
+        """Take those of `jobs` that nobody holds, that are not over and not paused, each with fence+1, step+1."""
         ...
 
     def reserve(self, grips: Sequence[Grip]) -> list[bool]:
@@ -314,7 +318,8 @@ class Store(Protocol):
 
     def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
         """Give up held jobs whose permit, if any, was not used: reserved becomes 0, uncounted;
-        fence+1, step+1, wake = due.
+        fence+1, step+1, wake = due (none while paused). Commands that the holder has not seen
+        stand in the row and are no obstacle.
         """
         ...
 
@@ -337,6 +342,19 @@ class Store(Protocol):
     def fetched(self, job: int, step: int, state: str, output: str | None, events: Sequence[Event]) -> bool:
         """Write what came of fetching the result of a job that is over, in one compare-and-swap on
         `step` that also asks for an output not to be there yet; None: there is still none.
+        """
+        ...
+
+    def command(self, command: Command) -> bool:
+        """Write it in one compare-and-swap on `step` and `cmd`; False when the job moved on or is over,
+        and for a repetition: whoever commands then looks at the row again, and finds what it wished.
+        The fence stays; an unowned job wakes when due, or not at all while paused.
+        """
+        ...
+
+    def restart(self, restart: Restart) -> bool:
+        """Begin the run in one compare-and-swap on `step` and `cmd`, over or not: run+1, fence+1, step+1, polls = 0,
+        nobody's, due. True also for a repetition of the very same one.
         """
         ...
 

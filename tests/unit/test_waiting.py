@@ -1,0 +1,195 @@
+"""Waiting for several jobs, and for no longer than one has patience."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tarry import (
+    Fixed,
+    JobFailed,
+    JobNotFound,
+    JobResult,
+    KeyConflict,
+    Limits,
+    Match,
+    Outcome,
+    SpecError,
+    TarryError,
+    WaitTimeout,
+)
+from tarry.words import SECOND
+from tests.pollers import FAILED, QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
+
+
+class Locked:
+    """An offload on which every store call of one kind takes long."""
+
+    def __init__(self, world: World, name: str, seconds: int) -> None:
+        self.world = world
+        self.name = name
+        self.seconds = seconds
+        self.running = 0
+
+    async def __call__(self, work: Any, /) -> Any:
+        self.running += 1
+        try:
+            if work.func.__name__ == self.name:
+                await self.world.clock.sleep(self.seconds * SECOND)
+            return work()
+        finally:
+            self.running -= 1
+
+
+def by_key(key: str, answers: dict[str, Any]) -> Any:
+    """A callable that answers for one job."""
+
+    def poll() -> Any:
+        return answers[key]
+
+    return poll
+
+
+def test_several_jobs_are_awaited_at_once() -> None:
+    """Each has its result or its error, in the order given; one failure hurts no other."""
+    world = World([QUEUED])
+    answers = {"b": SUCCEEDED, "a": FAILED, "c": RUNNING}
+
+    async def main() -> dict[str, Any]:
+        async with world.poller() as poller:
+            await poller.add("conflict", spec_of())
+            specs: dict[str, Any] = {key: polled(poll=by_key(key, answers), result=None) for key in answers}
+            return await poller.await_all(
+                {**specs, "none": None, "conflict": polled(), "no spec": 7}, wait_timeout="9s"
+            )
+
+    ended = world.run(main)
+    assert list(ended) == ["b", "a", "c", "none", "conflict", "no spec"]
+    assert [type(one) for one in ended.values()] == [
+        JobResult,
+        JobFailed,
+        WaitTimeout,
+        JobNotFound,
+        KeyConflict,
+        SpecError,
+    ]
+    assert all(isinstance(one, JobResult | TarryError) for one in ended.values())
+    assert ended["b"].outcome is Outcome.SUCCEEDED
+
+
+def test_nothing_to_await_is_awaited_at_once() -> None:
+    """An empty mapping gives an empty one; a wrong argument is refused before anything begins."""
+    world = World([QUEUED])
+
+    async def main() -> dict[str, Any]:
+        async with world.poller() as poller:
+            with pytest.raises(SpecError, match="wait_timeout"):
+                await poller.await_all({"orders": polled()}, wait_timeout=-1)
+            assert await poller.jobs() == []
+            return await poller.await_all({})
+
+    assert world.run(main) == {}
+
+
+def test_several_jobs_begin_anew() -> None:
+    """`reuse` is for each of them."""
+    world = World([FAILED, SUCCEEDED])
+
+    async def main() -> tuple[Any, Any]:
+        async with world.poller() as poller:
+            first = await poller.await_all({"orders": polled()})
+            return first, await poller.await_all({"orders": polled()}, reuse="restart_failed")
+
+    first, second = world.run(main)
+    assert isinstance(first["orders"], JobFailed)
+    assert second["orders"].outcome is Outcome.SUCCEEDED
+
+
+@pytest.mark.parametrize("call", ["find", "add"])
+def test_patience_is_for_the_store_too(call: str) -> None:
+    """A store that does not answer is waited for no longer than a job; what it does in the end is drained."""
+    world = World([SUCCEEDED])
+
+    async def main() -> tuple[float, int, int]:
+        offload = Locked(world, call, 20)
+        async with world.poller(offload=offload) as poller:
+            began = world.clock.now()
+            with pytest.raises(WaitTimeout, match="store"):
+                await poller.await_job("orders", polled(), wait_timeout="2s")
+            took, running = world.clock.now() - began, offload.running
+        return took / SECOND, running, offload.running
+
+    assert world.run(main) == (2, 1, 0)
+
+
+def test_patience_counts_what_the_store_took() -> None:
+    """All of a wait together is as long as its patience."""
+    world = World([QUEUED])
+
+    async def main() -> float:
+        async with world.poller(offload=Locked(world, "add", 3)) as poller:
+            began = world.clock.now()
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("orders", polled(), wait_timeout="5s")
+            return (world.clock.now() - began) / SECOND
+
+    assert 5 <= world.run(main) < 5.1
+
+
+def test_a_caller_who_is_cancelled_waits_for_no_store() -> None:
+    """Cancelled while the store is stuck, it ends at once."""
+    world = World([QUEUED])
+
+    async def main() -> float:
+        async with world.poller(offload=Locked(world, "find", 20)) as poller:
+            waiting = asyncio.create_task(poller.await_job("orders", polled()))
+            await world.after(1)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            return (world.clock.now() - world.began) / SECOND
+
+    assert world.run(main) == 1
+
+
+def test_a_caller_who_gives_up_leaves_the_job() -> None:
+    """PC-052: `asyncio.timeout` around a wait ends the wait alone."""
+    world = World([RUNNING, RUNNING, SUCCEEDED])
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(3):
+                    await poller.await_job("orders", spec_of())
+            await world.after(1)
+            job = await poller.get("orders")
+            assert (job.outcome, job.owner, job.polls) == (None, None, 2)
+            return await poller.await_job("orders")
+
+    assert world.run(main).polls == 3
+    assert world.job.submits == 1
+
+
+@pytest.mark.parametrize("interval", ["5s", "25s", "5m"], ids=["reserved", "held", "given up"])
+def test_closing_does_not_wait_for_a_sleep(interval: str) -> None:
+    """PC-053: in less than a second, and the due time stays for whoever resumes."""
+    world = World([RUNNING, SUCCEEDED])
+    spec = polled(strategy=Fixed(interval), until=Match("body.state", succeeded="SUCCEEDED"), limits=Limits())
+
+    async def main() -> float:
+        async with world.poller() as poller:
+            waiting = asyncio.create_task(poller.await_job("orders", spec))
+            await world.after(1)
+            began = world.clock.now()
+        took = (world.clock.now() - began) / SECOND
+        with pytest.raises(TarryError, match="lives on"):
+            await waiting
+        async with world.poller() as poller:
+            await poller.await_job("orders")
+        return took
+
+    assert world.run(main) < 1
+    due = {"5s": 5, "25s": 25, "5m": 300}[interval]
+    assert world.seconds() == [0, due]
