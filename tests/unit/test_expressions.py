@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from jmespath.exceptions import JMESPathError
 
@@ -96,6 +98,30 @@ def test_what_can_never_work_is_refused(expression: str, way_out: str) -> None:
     """A broken, boundless or misleading expression raises ValueError that says what to do."""
     with pytest.raises(ValueError, match=way_out):
         checked(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "instead"),
+    [
+        ("$.body.state == 'DONE'", "write body.state"),
+        ("response.body.state == 'DONE'", "write body.state"),
+        ("body.state === 'DONE'", "equal is =="),
+        ("body.state = 'DONE'", "equal is =="),
+        ("status == 200", "`200`, between backticks"),
+        ("body.left <= 0", "`200`, between backticks"),
+        ('body.state == "DONE"', "'DONE', between single quotes"),
+        ("body.done == true", "written `true`"),
+        ("body.items[?done == true]", "written `true`"),
+        ("body.error != null", "written `null`"),
+        ("body.a and body.b", "and is &&"),
+        ("body.state in ['A']", "contains"),
+        ("body['state']", "body.name"),
+    ],
+)
+def test_a_slip_of_other_languages_is_told(expression: str, instead: str) -> None:
+    """What JavaScript, Python and JSONPath write is refused with what JMESPath wants."""
+    with pytest.raises(ValueError, match=re.escape(instead)):
+        checked(expression, within=DOCUMENT)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from jmespath.exceptions import JMESPathError
 from jmespath.lexer import Lexer
 
 from tarry.core.evaluation import Functions, Reading
+from tarry.core.slips import meant
 
 Steps: TypeAlias = tuple[str | int, ...]
 """A plain path: names and list positions."""
@@ -26,6 +27,7 @@ _DEEPEST = 20
 _TALLEST = 100
 _WIDEST = 10_000
 _NESTING = {"lparen": 1, "lbracket": 1, "lbrace": 1, "filter": 1, "rparen": -1, "rbracket": -1, "rbrace": -1}
+_LITERALS = frozenset({"true", "false", "null"})
 # A link of a chain reads from what the links before it gave; a projection reads its first child once, the rest
 # once for each element.
 _CHAINS = frozenset({"subexpression", "index_expression", "pipe"})
@@ -79,7 +81,7 @@ def checked(expression: str, within: frozenset[str] | None = None) -> str:
     except RecursionError:
         raise ValueError(f"nested deeper than {_DEEPEST}; write it flatter or use a callable") from None
     except JMESPathError as error:
-        raise ValueError(f"not JMESPath: {_first_line(error)}") from None
+        raise ValueError(f"not JMESPath: {_first_line(error)}{meant(expression)}") from None
     if within is not None:
         _check_names(expression, within)
     return expression
@@ -212,6 +214,12 @@ def _check_node(node: Mapping[str, Any]) -> None:
         and node["children"][0]["type"] == "not_expression"
     ):
         raise ValueError("a leading ! takes only the first name: !a.b reads as (!a).b; write !(a.b)")
+    if node["type"] == "comparator":
+        for child in node["children"]:
+            if child["type"] == "field" and child["value"] in _LITERALS:
+                raise ValueError(
+                    f"compares with a member named {child['value']}; the value is written `{child['value']}`"
+                )
     if node["type"] == "function_expression":
         _check_function(node["value"], len(node["children"]))
 
@@ -231,8 +239,8 @@ def _check_names(expression: str, within: frozenset[str]) -> None:
     named = {str(steps[0]) for steps in _reads(_compiled(expression).tree) if steps}
     for name in sorted(named - within):
         near = get_close_matches(name, within, n=1)
-        meant = " or ".join([*near, f"body.{name}"])
-        raise ValueError(f"reads {name}, which is none of {', '.join(sorted(within))}; did you mean {meant}?")
+        instead = meant(expression) or f"; did you mean {' or '.join([*near, f'body.{name}'])}?"
+        raise ValueError(f"reads {name}, which is none of {', '.join(sorted(within))}{instead}")
     for path in paths(expression):
         if path.startswith("headers.") and path != path.lower():
             raise ValueError(f"header names are in lower case here; write {path.lower()}")
