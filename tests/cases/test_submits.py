@@ -70,3 +70,12 @@ def test_pc_046_a_job_that_timed_out_is_not_submitted_again(scene: MakeScene) ->
     assert world.fails(spec).outcome is Outcome.TIMED_OUT
     assert world.fails(spec).outcome is Outcome.TIMED_OUT
     assert world.job.submits == 1
+
+
+def test_pc_046_a_time_out_can_cancel_the_remote_job(scene: MakeScene) -> None:
+    """By choice, once, after the outcome is committed: what then runs is not two jobs."""
+    world = scene(RUNNING)
+    cancel = Request("DELETE", "https://api.example.com/jobs/{submit.body.jobId}")
+    spec = submitted().model_copy(update={"limits": limits("10s"), "cancel": cancel, "cancel_on": (Outcome.TIMED_OUT,)})
+    assert world.fails(spec).outcome is Outcome.TIMED_OUT
+    assert (world.job.submits, world.job.cancels) == (1, 1)
