@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tarry.chance import token as new_token
 from tarry.clock import SystemClock
@@ -15,6 +15,7 @@ from tarry.core.politeness import Politeness
 from tarry.core.results import Job, JobResult, Ticked
 from tarry.core.spec import JobSpec
 from tarry.core.strategies import Strategy
+from tarry.core.typed import Output, OutputType, adapter_of
 from tarry.deliveries import Delivery
 from tarry.errors import SpecError, TarryError
 from tarry.http.secrets import Secrets
@@ -31,6 +32,7 @@ from tarry.runtime.drive import Parts
 from tarry.runtime.engine import Engine
 from tarry.runtime.hosts import Hosts
 from tarry.runtime.jobs import Jobs
+from tarry.runtime.options import Options
 from tarry.runtime.resets import Resets
 from tarry.runtime.sweep import Sweep
 from tarry.runtime.units import Units, drained
@@ -174,7 +176,8 @@ class Poller:
         wait_timeout: DurationLike | None = None,
         raises: bool = True,
         reuse: Reuse = "attach",
-    ) -> JobResult[Any]:
+        output_type: OutputType[Output] | None = None,
+    ) -> JobResult[Output]:
         """Wait until the job is over and return its result.
 
         Creates the job when the key is new, else goes on with the stored one: same
@@ -192,11 +195,14 @@ class Poller:
         Where the spec has a `fetch`, the result is fetched after the job has succeeded, by this wait or, if
         `ResultUnavailable` was raised, by the next.
 
+        With an `output_type` (a pydantic model, a dataclass, a TypedDict, `list[int]`, …; or a
+        `TypeAdapter`) the output of a job that has succeeded is validated, and is that.
+
         Raises the `JobError` of the outcome (with `raises=False` returns it as a result instead),
-        `JobNotFound`, `KeyConflict`, `CheckpointError`, `WaitTimeout`.
+        `JobNotFound`, `KeyConflict`, `CheckpointError`, `WaitTimeout`, `ResultInvalid`.
         """
-        patience = patience_of(wait_timeout)
-        return await self._inside.waiting.one(key, spec, reuse=reuse, patience=patience, raises=raises)
+        patience, adapter = patience_of(wait_timeout), adapter_of(output_type)
+        return await self._inside.waiting.one(key, spec, adapter, reuse=reuse, patience=patience, raises=raises)
 
     async def await_all(
         self,
@@ -378,12 +384,15 @@ async def await_job(
     wait_timeout: DurationLike | None = None,
     raises: bool = True,
     reuse: Reuse = "attach",
-    **options: Any,
-) -> JobResult[Any]:
+    output_type: OutputType[Output] | None = None,
+    **options: Unpack[Options],
+) -> JobResult[Output]:
     """`Poller.await_job` for one call: opens a poller on `store`, waits, closes it.
 
     `options` are those of `Poller`. For several jobs make one `Poller`: it shares the store,
     the client and the lease.
     """
     async with Poller(store, **options) as poller:
-        return await poller.await_job(key, spec, wait_timeout=wait_timeout, raises=raises, reuse=reuse)
+        return await poller.await_job(
+            key, spec, wait_timeout=wait_timeout, raises=raises, reuse=reuse, output_type=output_type
+        )

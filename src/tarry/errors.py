@@ -13,6 +13,7 @@
     │   ├── ResultUnavailable          the job succeeded, and its result cannot be fetched
     │   └── ConditionError             the condition answered no verdict
     ├── WaitTimeout (TimeoutError)     the caller's patience; the job lives on
+    ├── ResultInvalid (ValueError)     the job succeeded; its output is of another type than asked for
     └── StoreError
         ├── JobNotFound (LookupError)
         ├── KeyConflict                same key, another spec
@@ -28,7 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, Self, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Self, get_args, get_origin
 
 from tarry.words import Outcome
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from tarry.core.observation import Observation
-    from tarry.core.results import Job
+    from tarry.core.results import Job, JobResult
 
 _SHOULD: Final = "Input should be "
 
@@ -225,6 +226,26 @@ class WaitTimeout(TarryError, TimeoutError):
     def __init__(self, message: str, *, key: str = "") -> None:
         super().__init__(message)
         self.key = key
+
+
+class ResultInvalid(TarryError, ValueError):
+    """The job has succeeded, and its output is not of the `output_type` that was asked for.
+
+    `key`; `path`, where in the output (empty: the output itself); `problem`; `result`, the result as it
+    is stored. Another wait with another `output_type`, or without one, returns it.
+    """
+
+    def __init__(self, key: str, path: str, problem: str, result: JobResult[Any]) -> None:
+        super().__init__(key, path, problem, result)
+        self.key = key
+        self.path = path
+        self.problem = problem
+        self.result = result
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.key!r} {self.result.outcome}, but its output does not fit: {self.path or 'it'}: {self.problem}"
+        )
 
 
 class StoreError(TarryError):

@@ -15,14 +15,16 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from functools import update_wrapper
 from inspect import signature
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from tarry import api
 from tarry.core.results import JobResult
 from tarry.core.spec import JobSpec
+from tarry.core.typed import Output, OutputType
 from tarry.errors import TarryError
 from tarry.portal import Portal
 from tarry.runtime.attaching import Reuse
+from tarry.runtime.options import Options
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine as DatabaseEngine
@@ -163,8 +165,11 @@ def await_job(
     wait_timeout: DurationLike | None = None,
     raises: bool = True,
     reuse: Reuse = "attach",
-    **options: Any,
-) -> JobResult[Any]:
+    output_type: OutputType[Output] | None = None,
+    **options: Unpack[Options],
+) -> JobResult[Output]:
     """`Poller.await_job` for one call: opens a poller on `store`, waits, closes it. `options` are those of `Poller`."""
     with Poller(store, **options) as poller:
-        return poller.await_job(key, spec, wait_timeout=wait_timeout, raises=raises, reuse=reuse)
+        return poller.await_job(
+            key, spec, wait_timeout=wait_timeout, raises=raises, reuse=reuse, output_type=output_type
+        )

@@ -197,6 +197,7 @@ def test_a_checkpoint_writes_all_of_it(bench: Bench) -> None:
         submit='"submit"',
         output='"output"',
         timeline="[1]",
+        carried="null",
         events=[told("changed", to="RUNNING"), told("hint")],
     )
     assert bench.store.checkpoint([made]) == [True]
@@ -214,7 +215,7 @@ def test_a_checkpoint_writes_all_of_it(bench: Bench) -> None:
         "spec",
         "last",
     )
-    for name in (*names, "submit", "output", "timeline"):
+    for name in (*names, "submit", "output", "timeline", "carried"):
         assert getattr(after, name) == getattr(made, name), name
     assert (after.owner, after.fence, after.nonce, after.step, after.wake) == (row.owner, 1, "n1", row.step + 1, None)
     assert [(e.seq, e.kind) for e in bench.store.events("default", "orders", (0, 0), 10)] == [
@@ -226,7 +227,7 @@ def test_a_checkpoint_writes_all_of_it(bench: Bench) -> None:
 def test_none_leaves_what_is_stored(bench: Bench) -> None:
     """Texts and the floor stay when a checkpoint brings none; the limits are written as they are."""
     row = held(bench.store, deadline=START + 5)
-    texts = {"last": '"l"', "submit": '"s"', "output": '"o"', "timeline": "[]"}
+    texts = {"last": '"l"', "submit": '"s"', "output": '"o"', "timeline": "[]", "carried": "null"}
     bench.store.checkpoint([write(grip(row), deadline=START + 5, **texts)])
     bench.store.checkpoint([write(grip(row, 1), max_polls=None)])
     after = reread(bench.store, row)

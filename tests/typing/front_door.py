@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, assert_type
 
+from pydantic import BaseModel, TypeAdapter
+
 from tarry import (
     Acceptors,
     Batch,
@@ -97,6 +99,24 @@ async def front_door() -> None:
         assert_type(await poller.get("orders"), Job)
         assert_type(await poller.cancel("orders"), Job)
     assert_type(await await_job("orders", spec, store="sqlite:///tarry.db"), JobResult[Any])
+    await await_job("orders", spec, store="sqlite:///tarry.db", leese="10s")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]  # no such option
+
+
+class Export(BaseModel):
+    """What a job puts out."""
+
+    rows: int
+
+
+async def typed_results(poller: Poller, twin: sync.Poller) -> None:
+    """The output is what was asked for."""
+    assert_type(await poller.await_job("orders", spec, output_type=Export), JobResult[Export])
+    assert_type((await poller.await_job("orders", output_type=list[int])).output, list[int])
+    either_type = TypeAdapter[int | str](int | str)
+    assert_type(await poller.await_job("orders", output_type=either_type), JobResult[int | str])
+    assert_type(await await_job("orders", spec, store="", output_type=Export, lease="10s"), JobResult[Export])
+    assert_type(twin.await_job("orders", spec, output_type=Export), JobResult[Export])
+    assert_type(sync.await_job("orders", spec, store="", output_type=Export), JobResult[Export])
 
 
 def blocking() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tarry.codec.observations import check_answer, decode_timeline
+from tarry.codec.reading import parsed
 from tarry.codec.states import decode_state
 from tarry.core.state import JobState
 from tarry.errors import CheckpointError
@@ -22,6 +23,8 @@ def state_of(row: JobRow) -> JobState:
         decode_timeline(row.timeline)
         if row.submit is not None:
             check_answer(row.submit)
+        if row.carried is not None:
+            parsed(row.carried, "carried")
     except CheckpointError as error:
         raise CheckpointError(f"job {row.key!r}: {error}") from error
     for name, stored, held in (

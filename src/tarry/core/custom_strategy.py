@@ -35,7 +35,7 @@ class CustomStrategy(Simple):
     _positional: ClassVar[tuple[str, ...]] = ("by",)
 
     type: Literal["custom"] = "custom"
-    jitter: Literal["none"] = "none"
+    jitter: Literal["none"] = "none"  # pyright: ignore[reportIncompatibleVariableOverride]  # frozen: narrower is safe
     by: Annotated[Function, BeforeValidator(as_function)]
 
     if TYPE_CHECKING:

@@ -28,7 +28,8 @@ class Observation:
     Of a response: `status` (the HTTP code), `headers` (lower-case names),
     `body` (the JSON value; text when it was not JSON; None when it was empty)
     and `is_json`. A polled callable has no status: its return value is `body`.
-    Of a call without a response: `error`. `started_at` and `finished_at` are
+    Of a call without a response: `error`. `carried` is what a callable hands to its
+    next call, as JSON text. `started_at` and `finished_at` are
     instants of the clock that made the call.
     """
 
@@ -41,3 +42,4 @@ class Observation:
     is_json: bool = False
     url: str | None = None
     error: CallError | None = None
+    carried: str | None = None

@@ -121,13 +121,22 @@ def _shortest(strategy: Simple, floor: Micros) -> _Wait:
     return lambda n: max(floor, -(-strategy.delay(n)[0] // share))
 
 
+def _is_drawn(strategy: Simple) -> bool:
+    return strategy.jitter != "none" or bool(strategy.functions)
+
+
 def _time_of(spec: JobSpec, polls: int) -> Micros:
     """The longest time from the start to the last of so many polls."""
     at, left, floor = micros(spec.limits.initial_delay), polls - 1, micros(spec.limits.min_interval)
     for part in parts_of(spec.strategy):
         wait = _longest(part.strategy, floor)
-        waits = min(left, _waits_in(part, wait))
-        at, left = at + _sum(wait, waits, max), left - waits
+        held = _waits_in(part, wait)
+        waits = min(left, held)
+        time = _sum(wait, waits, max)
+        if waits == held and part.duration is not None and _is_drawn(part.strategy):
+            # The last wait may begin as late as the phase lasts.
+            time = max(time, micros(part.duration) - 1 + wait(_waits_in(part, _shortest(part.strategy, floor))))
+        at, left = at + time, left - waits
     return at
 
 
@@ -138,7 +147,11 @@ def _polls_within(spec: JobSpec, total: Micros) -> int:
         wait = _shortest(part.strategy, floor)
         held = _waits_in(part, wait)
         waits = min(held, _waits_below(wait, total - at))
-        at, polls = at + _sum(wait, waits, min), polls + waits
+        time = _sum(wait, waits, min)
+        if part.duration is not None and _is_drawn(part.strategy):
+            # Other draws may make fewer polls and be done with the phase as soon as it is over.
+            time = min(time, micros(part.duration))
+        at, polls = at + time, polls + waits
         if waits < held:
             break
     return polls + (at + floor < total)

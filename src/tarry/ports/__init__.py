@@ -84,7 +84,8 @@ class JobRow:
     fields (`polls`, `polled_at`, `due`, `deadline`), the column is right.
     `reserved` is 1 while one poll is permitted; `fence`, `nonce` and `step` are the
     holder's proof; `wake` is when an unowned job wants an owner; `cmd` counts
-    commands of users; `paused` is 1 while nobody may poll; `spec`, `last`, `submit`, `output` and `timeline` are JSON texts.
+    commands of users; `paused` is 1 while nobody may poll; `spec`, `last`, `submit`, `output`, `timeline` and `carried`
+    are JSON texts.
     """
 
     id: int
@@ -118,6 +119,7 @@ class JobRow:
     submit: str | None
     output: str | None
     timeline: str | None
+    carried: str | None
     outcome: Outcome | None
     finished_at: Instant | None
 
@@ -142,7 +144,7 @@ class Grip:
 class Checkpoint:
     """One committed step of a held job: the new state and the events that go with it.
 
-    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline` leaves what is stored
+    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline`, `carried` leaves what is
     as it is. `reserved` is 1 when the same commit also permits the next poll (never
     with an outcome or `release`, never past `max_polls`). `release` gives the job up
     until `due`. `polls` never falls below the column of the row. `deadline` and
@@ -166,6 +168,7 @@ class Checkpoint:
     submit: str | None = None
     output: str | None = None
     timeline: str | None = None
+    carried: str | None = None
     outcome: Outcome | None = None
     finished_at: Instant | None = None
     events: Sequence[Event] = ()

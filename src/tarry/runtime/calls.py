@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
-
-from pydantic import BaseModel
 
 from tarry.core.batch import Batch, Id
 from tarry.core.decision import Call
@@ -20,6 +17,7 @@ from tarry.http.secrets import Secrets
 from tarry.ports import Clock, Prepared, Transport
 from tarry.runtime.aside import Aside
 from tarry.runtime.batches import Batches, Member
+from tarry.runtime.callables import Watched, place_of_state, unpacked, with_state
 from tarry.runtime.hosts import Hosts
 from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros, micros
 
@@ -34,11 +32,16 @@ class Calls:
         self._clock = clock
         self._batches = Batches(self._asked, hosts, clock)
 
-    async def make(self, spec: JobSpec, call: Call, values: Mapping[str, Json], token: str) -> Observation:
-        """One call, cut after its timeout; `token` is the idempotency key of a submit."""
+    async def make(
+        self, spec: JobSpec, call: Call, values: Mapping[str, Json], token: str, carried: str | None = None
+    ) -> Observation:
+        """One call, cut after its timeout.
+
+        `token` is the idempotency key of a submit, `carried` the state that a callable carried so far.
+        """
         target = spec.target(call.kind)
         if isinstance(target, Function):
-            return await self._function(spec, target, call, values, token)
+            return await self._function(spec, target, call, values, token, carried)
         if isinstance(target, Batch):
             return await self._batched(spec, target, call, values)
         return await self._request(spec, target, call, values, token)
@@ -81,14 +84,22 @@ class Calls:
         return prepare(batch.asking(len(ids)), kind=CallKind.POLL, values=values, secrets=self._secrets, timeout=bound)
 
     async def _function(
-        self, spec: JobSpec, function: Function, call: Call, values: Mapping[str, Json], token: str
+        self,
+        spec: JobSpec,
+        function: Function,
+        call: Call,
+        values: Mapping[str, Json],
+        token: str,
+        carried: str | None,
     ) -> Observation:
         started = self._clock.now()
         bound = asyncio.timeout(call.timeout / SECOND)
         try:
             arguments = {name: render_json(value, values) for name, value in spec.args.items()}
+            place = place_of_state(function.load(), arguments)
             async with bound:
-                answer = as_json(await self._aside.call(token, function.load(), **arguments))
+                called = self._aside.call(token, function.load(), **with_state(place, arguments, carried))
+                answer, carried = unpacked(place, await Watched(called, self._clock, values["key"]))
         except TemplateError as error:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(error), sent=False), started)
         except Exception as error:  # noqa: BLE001  # whatever user code raises is one failed call of one job
@@ -97,7 +108,7 @@ class Calls:
             if is_cancelled():
                 raise
             return self._failed(call.kind, _fault(error, cut=False), started)
-        return Observation(call.kind, started, self._clock.now(), body=answer, is_json=True)
+        return Observation(call.kind, started, self._clock.now(), body=answer, is_json=True, carried=carried)
 
     def _failed(self, kind: CallKind, error: CallError, started: int | None = None) -> Observation:
         now = self._clock.now()
@@ -114,11 +125,3 @@ def _fault(error: BaseException, *, cut: bool) -> CallError:
     if cut:
         return CallError(ErrorKind.TIMEOUT, "the callable took too long")
     return CallError(ErrorKind.CALLABLE, f"{type(error).__name__}: {error}")
-
-
-def as_json(value: object) -> Json:
-    """The value as plain JSON data; raises TypeError or ValueError when it is not."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    plain: Json = json.loads(json.dumps(value, allow_nan=False))
-    return plain

@@ -194,7 +194,7 @@ class Drive:
     async def _polled(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Poll; the permit is spent in memory before the first byte leaves."""
         hold = replace(hold.spent(), state=sending(hold.state, call.kind, self._clock.now()))
-        return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token)
+        return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token, hold.row.carried)
 
     async def _submitted(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""
@@ -202,7 +202,7 @@ class Drive:
         hold = await self._commit(job, hold, hold.intent(intent, self._clock.now()), intent)
         now = self._clock.now()
         if self._worker.may_send(now):
-            return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token)
+            return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token, hold.row.carried)
         error = CallError(ErrorKind.REFUSED, "not sent: the lease ran out while the store was slow", sent=False)
         return hold, Observation(call.kind, now, now, error=error)
 

@@ -66,7 +66,7 @@ class Fetching:
             if found is None or not lacks_result(found):
                 return found, Fetched()
             call = Call(CallKind.FETCH, micros(spec.limits.poll_timeout))
-            seen = await self._calls.make(spec, call, values_of(spec, found), found.token)
+            seen = await self._calls.make(spec, call, values_of(spec, found), found.token, found.carried)
             read = read_fetch(spec, seen, tries)
             match read:
                 case Fetched():

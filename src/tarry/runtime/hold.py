@@ -98,6 +98,7 @@ class Hold:
             last=write.last or self.row.last,
             submit=write.submit or self.row.submit,
             timeline=write.timeline or self.row.timeline,
+            carried=write.carried or self.row.carried,
             max_polls=write.max_polls,
             event_seq=self.row.event_seq + len(write.events),
         )
@@ -127,6 +128,7 @@ class Hold:
         )
 
     def _with_answer(self, write: Checkpoint, state: JobState, seen: Observation) -> Checkpoint:
+        write = replace(write, carried=seen.carried)
         if seen.kind is CallKind.SUBMIT:
             accepted = state.submitted_at is not None
             last = encode_observation(seen, self.spec.keep) if state.outcome else None

@@ -19,4 +19,4 @@ def answers_of(row: JobRow) -> Answers:
 def values_of(spec: JobSpec, row: JobRow) -> dict[str, Json]:
     """What templates can name; `poll` is the last answer as stored."""
     last = None if row.last is None else answer(decode_observation(row.last))
-    return answers_of(row).values(row.key, spec.input) | {"poll": last}
+    return {**answers_of(row).values(row.key, spec.input), "poll": last}

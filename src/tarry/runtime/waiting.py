@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from pydantic import TypeAdapter
+
 from tarry.core.results import JobResult
 from tarry.core.spec import JobSpec
+from tarry.core.typed import Output, typed
 from tarry.errors import ResultUnavailable, TarryError, WaitTimeout
 from tarry.ports import Clock, JobRow
 from tarry.runtime.attaching import Attaching, Reuse
@@ -31,14 +34,24 @@ class Waiting:
         self._strays: set[asyncio.Task[JobRow]] = set()
 
     async def one(
-        self, key: str, spec: JobSpec | None, *, reuse: Reuse, patience: Micros | None, raises: bool
-    ) -> JobResult[Any]:
-        """The result of a job, however it ended; with `raises` only of one that ended well."""
+        self,
+        key: str,
+        spec: JobSpec | None,
+        adapter: TypeAdapter[Output] | None = None,
+        *,
+        reuse: Reuse,
+        patience: Micros | None,
+        raises: bool,
+    ) -> JobResult[Output]:
+        """The result of a job, however it ended; with `raises` only of one that ended well.
+
+        The adapter, if any, validates the output of one that ended well, and was fetched.
+        """
         row = await self._over(key, spec, reuse, patience, raises=raises)
         ended = result(row)
         if raises and not ended.outcome.is_success:
             raise failure(row)
-        return ended
+        return typed(ended, adapter if ended.outcome.is_success and not lacks_result(row) else None)
 
     async def all(
         self, specs: Mapping[str, JobSpec | None], *, reuse: Reuse, patience: Micros | None

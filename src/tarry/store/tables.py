@@ -108,6 +108,8 @@ class Tables:
             Column("submit", Text),
             Column("output", Text),
             Column("timeline", Text),
+            # What a polled callable handed to its next call.
+            Column("carried", Text),
             Column("outcome", String(16)),
             Column("finished_at", BigInteger),
             sqlite_autoincrement=True,
