@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from tarry import Exponential, Fixed, JobSpec, Limits, Linear, Match, Request
+from tarry import Exponential, Fixed, JobSpec, Limits, Linear, Match, Phases, Request
 from tarry.core.strategies import Strategy
 from tarry.words import SECOND
 from tests.simulation.service import Fate
@@ -58,7 +58,8 @@ def _strategy(chance: Random) -> Strategy:
     if chance.random() < 0.08:
         return Fixed(40)
     seconds = chance.choice((1, 2, 4, 7))
-    return chance.choice((Fixed(seconds), Linear(seconds, maximum="15s"), Exponential(seconds, maximum="12s")))
+    phases = Phases([(Fixed(seconds), 3), (Fixed(2), "9s"), Exponential(seconds, maximum="12s")])
+    return chance.choice((Fixed(seconds), Linear(seconds, maximum="15s"), Exponential(seconds, maximum="12s"), phases))
 
 
 def _limits(chance: Random, *, endless: bool) -> Limits:

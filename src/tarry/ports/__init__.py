@@ -80,12 +80,11 @@ class NewJob:
 class JobRow:
     """A job as stored.
 
-    `state` is the encoded `JobState`; where a column of the row repeats one of its
-    fields (`polls`, `polled_at`, `due`, `deadline`), the column is right.
-    `reserved` is 1 while one poll is permitted; `fence`, `nonce` and `step` are the
-    holder's proof; `wake` is when an unowned job wants an owner; `cmd` counts
-    commands of users; `paused` is 1 while nobody may poll; `spec`, `last`, `submit`, `output`, `timeline` and `carried`
-    are JSON texts.
+    `state` is the encoded `JobState`; where a column of the row repeats one of its fields (`polls`,
+    `polled_at`, `due`, `deadline`), the column is right. `reserved` is 1 while one poll is permitted;
+    `fence`, `nonce` and `step` are the holder's proof; `wake` is when an unowned job wants an owner;
+    `cmd` counts commands of users; `paused` is 1 while nobody may poll; `spec`, `last`, `submit`,
+    `output`, `timeline` and `carried` are JSON texts.
     """
 
     id: int
@@ -144,12 +143,11 @@ class Grip:
 class Checkpoint:
     """One committed step of a held job: the new state and the events that go with it.
 
-    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline`, `carried` leaves what is
-    as it is. `reserved` is 1 when the same commit also permits the next poll (never
-    with an outcome or `release`, never past `max_polls`). `release` gives the job up
-    until `due`. `polls` never falls below the column of the row. `deadline` and
-    `max_polls` are written as they are: None is no limit. `owed` names the deliveries that
-    go with an outcome.
+    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline`, `carried` leaves what is stored.
+    `reserved` is 1 when the same commit also permits the next poll (never with an outcome or
+    `release`, never past `max_polls`). `release` gives the job up until `due`. `polls` never falls
+    below the column of the row. `deadline` and `max_polls` are written as they are: None is no
+    limit. `owed` names the deliveries that go with an outcome.
     """
 
     grip: Grip
