@@ -157,10 +157,13 @@ def test_an_output_that_takes_nothing_is_told_on_one_line(tmp_path: Path) -> Non
     line = "tarry: the output cannot be written: No space left on device\n"
     with service.run_in_thread(), Path("/dev/full").open("w", encoding="utf-8") as full:
         spec = spec_file(tmp_path, service.url)
-        for arguments in (("await", "--spec", spec, "--key", "k"), ("list",), ("show", "k", "--json")):
+        for arguments in (("await", "--spec", spec, "--key", "k"), ("list",), ("show", "k", "--json"), ("run",)):
             with started(*arguments, "--db", db, stdout=full) as process:
                 _, said = process.communicate(timeout=PATIENCE)
-            assert (process.returncode, said) == (4, line), arguments
+            assert (process.returncode, said.splitlines()[-1:]) == (4, [line.strip()]), arguments
+        for arguments in (("--help",), ("run", "--help"), ("--version",)):
+            with started(*arguments, stdout=full) as process:
+                assert process.communicate(timeout=PATIENCE)[1] == line
     assert json.loads(finished("show", "k", "--db", db, "--json").stdout)["outcome"] is None
     both = shlex.join([*TARRY, "list", "--db", db])
     assert subprocess.run(["/bin/sh", "-c", f"{both} >/dev/full 2>&1"], timeout=PATIENCE).returncode == 4
@@ -275,3 +278,36 @@ def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
     assert process.returncode == 130
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), timeout=5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_that_is_stopped_gives_its_jobs_back(tmp_path: Path, number: signal.Signals) -> None:
+    """Exit 0, no trace of it in the jobs, and the next worker goes on with them."""
+    service = StubService(script=[Behaviour(states=["QUEUED", "RUNNING"])])
+    db = str(tmp_path / "t.db")
+    with service.run_in_thread():
+        spec = spec_file(tmp_path, service.url)
+        for key in ("a", "b", "c"):
+            assert finished("submit", "--spec", spec, "--key", key, "--db", db).returncode == 0
+        with started("run", "--db", db) as process:
+            for _ in ("a", "b", "c"):
+                line_with(process.stdout, "RUNNING")
+            process.send_signal(number)
+            _, said = process.communicate(timeout=PATIENCE)
+            assert (process.returncode, said.count("\n")) == (0, 1)
+        jobs = json.loads(finished("list", "--db", db, "--json").stdout)
+        assert {(job["outcome"], job["reserved"]) for job in jobs} == {(None, 0)}
+        shown = json.loads(finished("db", "--db", db, "--json").stdout)
+        assert (shown["live"], shown["held"], shown["workers"]) == (3, 0, 0)
+
+
+def test_watching_can_be_interrupted(tmp_path: Path) -> None:
+    """Exit 130, and the job is as it was."""
+    service = StubService()
+    db = str(tmp_path / "t.db")
+    with service.run_in_thread():
+        finished("submit", "--spec", spec_file(tmp_path, service.url), "--key", "a", "--db", db)
+        with started("watch", "a", "--db", db) as process:
+            line_with(process.stdout, "created")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 130

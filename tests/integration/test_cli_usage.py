@@ -148,7 +148,7 @@ def test_a_url_that_cannot_work_is_refused(url: str) -> None:
     ("arguments", "said"),
     [
         (("await",), "give a URL, or --key to go on with a stored job"),
-        (("await", "--until", "body.state"), "--key is missing"),
+        (("await", "--until", "body.state"), "the status URL is missing"),
         (("await", "--key", "k", "--until", "body.state"), "the status URL is missing"),
         (("await", URL), "--until is missing"),
         (("await", URL, "--until", "body.state"), "--succeeded is missing"),

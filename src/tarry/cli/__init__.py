@@ -1,4 +1,4 @@
-"""The command line: `tarry demo`, `await`, `list`, `show`, `stub`. Needs the extra `cli`."""
+"""The command line, `tarry`. Needs the extra `cli`."""
 
 from __future__ import annotations
 
@@ -18,4 +18,18 @@ def main() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
-    importlib.import_module("tarry.cli.app").app(prog_name="tarry")
+    world = importlib.import_module("tarry.cli.world")
+    raise SystemExit(world.guarded(_carried_out))
+
+
+def _carried_out() -> int:
+    """The command, whose output may meet a full disk before it has begun: its help and its version are written by typer."""
+    from tarry.cli.exits import OutputError
+
+    try:
+        importlib.import_module("tarry.cli.app").app(prog_name="tarry")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"the output cannot be written: {error.strerror or error}") from error
+    return 0

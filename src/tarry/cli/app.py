@@ -10,10 +10,11 @@ import typer
 from tarry.cli import options
 from tarry.cli.database import DEFAULT
 from tarry.cli.exits import Exit
-from tarry.cli.world import World, guarded, say
+from tarry.cli.handing import hand_over, of_a_job
+from tarry.cli.world import guarded, say
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+if TYPE_CHECKING:  # it needs pydantic, and the help does not
+    from tarry.cli.flags import Flags
 
 app = typer.Typer(
     name="tarry",
@@ -24,11 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def _run(ctx: typer.Context, command: Callable[[World], int]) -> None:
-    world = ctx.obj if isinstance(ctx.obj, World) else World()
-    raise typer.Exit(guarded(lambda: command(world)))
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001  # the signature that typer calls
@@ -55,35 +51,13 @@ def main(
 
 
 @app.command("await")
+@of_a_job
 def await_(
     ctx: typer.Context,
-    url: options.Url = None,
     *,
-    until: options.Until = None,
-    succeeded: options.Words = None,
-    failed: options.Words = None,
-    pending: options.Words = None,
-    cancelled: options.Words = None,
-    blocked: options.Words = None,
-    partial: options.Words = None,
-    expired: options.Words = None,
-    skipped: options.Words = None,
-    every: options.Every = None,
-    backoff: options.Backoff = None,
-    max_every: options.MaxEvery = None,
-    max_polls: options.MaxPolls = None,
-    timeout: options.Timeout = None,
+    flags: Flags,
     wait_timeout: options.WaitTimeout = None,
-    key: options.Key = None,
     db: options.Db = DEFAULT,
-    spec: options.Spec = None,
-    allow_callables: options.AllowCallables = False,
-    submit_url: options.SubmitUrl = None,
-    submit_json: options.SubmitJson = None,
-    idempotent: options.Idempotent = False,
-    header: options.Header = None,
-    result: options.Result = None,
-    progress: options.Progress = None,
     dry_run: options.DryRun = False,
     answers: options.Answers = None,
     as_json: options.Json = False,
@@ -96,25 +70,76 @@ def await_(
     or the output, 5 cancelled, 130 interrupted (the job lives on).
     """
     from tarry.cli.await_ import How, await_command
-    from tarry.cli.flags import Flags, Pace, Submit, Words
 
-    flags = Flags(
-        url=url,
-        until=until,
-        words=Words(succeeded, failed, pending, cancelled, blocked, partial, expired, skipped),
-        pace=Pace(every, backoff, max_every),
-        max_polls=max_polls,
-        timeout=timeout,
-        key=key,
-        spec=spec,
-        allow_callables=allow_callables,
-        submit=Submit(submit_url, submit_json, idempotent=idempotent),
-        headers=tuple(header or ()),
-        result=result,
-        progress=progress,
-    )
     how = How(db, wait_timeout, answers, as_json=as_json, quiet=quiet, dry_run=dry_run)
-    _run(ctx, lambda world: await_command(world, flags, how))
+    hand_over(ctx, lambda world: await_command(world, flags, how))
+
+
+@app.command()
+@of_a_job
+def submit(ctx: typer.Context, *, flags: Flags, db: options.Db = DEFAULT, as_json: options.Json = False) -> None:
+    """Store a job and return at once.
+
+    `tarry run` polls it, or whoever awaits it: `tarry await --key KEY`. The same key and job again changes nothing.
+    """
+    from tarry.cli.submit import submit_command
+
+    hand_over(ctx, lambda world: submit_command(world, flags, db, as_json_object=as_json))
+
+
+@app.command()
+@of_a_job
+def plan(ctx: typer.Context, *, flags: Flags, polls: options.Polls = 10, as_json: options.Json = False) -> None:
+    """Show the polls to come and the worst case."""
+    from tarry.cli.plan import plan_command
+
+    hand_over(ctx, lambda _: plan_command(flags, polls, as_json_object=as_json))
+
+
+@app.command()
+def run(
+    ctx: typer.Context,
+    *,
+    db: options.Db = DEFAULT,
+    until_idle: options.UntilIdle = False,
+    modules: options.Modules = None,
+    concurrent: options.Concurrent = 16,
+    per_second: options.PerSecond = None,
+    as_json: options.JsonLines = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Poll the jobs in a database until stopped: a worker.
+
+    Several may share a database. SIGINT and SIGTERM let calls under way end (5 s), give all jobs back, and
+    exit with 0; a second one does not wait.
+    """
+    from tarry.cli.run import Work, run_command
+
+    work = Work(db, tuple(modules or ()), concurrent, per_second, until_idle=until_idle)
+    hand_over(ctx, lambda world: run_command(world, work, as_json_lines=as_json, quiet=quiet))
+
+
+@app.command()
+def watch(
+    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = DEFAULT, as_json: options.JsonLines = False
+) -> None:
+    """Tell what happens to a job until it is over.
+
+    Whoever polls it: this command does not. The exit code is that of `await`.
+    """
+    from tarry.cli.watch import watch_command
+
+    hand_over(ctx, lambda world: watch_command(world, key, db, as_json_lines=as_json))
+
+
+@app.command()
+def cancel(
+    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = DEFAULT, as_json: options.Json = False
+) -> None:
+    """End a job here as cancelled; one that is over stays as it ended."""
+    from tarry.cli.control import control_command
+
+    hand_over(ctx, lambda world: control_command(world, lambda poller: poller.cancel(key), db, as_json_object=as_json))
 
 
 @app.command("list")
@@ -131,7 +156,7 @@ def list_(
     from tarry.cli.show import Filter, list_command
 
     wanted = Filter(outcomes=tuple(outcome or ()), prefix=prefix, limit=limit)
-    _run(ctx, lambda world: list_command(world, db, wanted, as_json_array=as_json))
+    hand_over(ctx, lambda world: list_command(world, db, wanted, as_json_array=as_json))
 
 
 @app.command()
@@ -141,7 +166,28 @@ def show(
     """Show one job: state, limits, the timeline of its polls, its events, its output."""
     from tarry.cli.show import show_command
 
-    _run(ctx, lambda world: show_command(world, key, db, as_json_object=as_json))
+    hand_over(ctx, lambda world: show_command(world, key, db, as_json_object=as_json))
+
+
+@app.command()
+def prune(
+    ctx: typer.Context, *, older_than: options.OlderThan, db: options.Db = DEFAULT, as_json: options.Json = False
+) -> None:
+    """Forget jobs that have been over for long."""
+    from tarry.cli.prune import prune_command
+
+    hand_over(ctx, lambda world: prune_command(world, older_than, db, as_json_object=as_json))
+
+
+@app.command("db")
+def db_(ctx: typer.Context, *, db: options.Db = DEFAULT, as_json: options.Json = False) -> None:
+    """Look at the database, and change nothing.
+
+    Where it is, whether its schema fits this version, and how many jobs and workers it holds.
+    """
+    from tarry.cli.about import about_command
+
+    hand_over(ctx, lambda _: about_command(db, as_json_object=as_json))
 
 
 @app.command()
@@ -149,7 +195,7 @@ def schema(ctx: typer.Context) -> None:
     """Print the JSON Schema of a spec file, for editors."""
     from tarry.cli.schema import schema_command
 
-    _run(ctx, lambda _: schema_command())
+    hand_over(ctx, lambda _: schema_command())
 
 
 @app.command()
@@ -157,7 +203,7 @@ def demo(ctx: typer.Context, *, code: options.Code = False) -> None:
     """Kill a waiting process half-way, start it again, and see that nothing was lost or sent twice."""
     from tarry.cli.demo import demo_command
 
-    _run(ctx, lambda world: demo_command(world, only_code=code))
+    hand_over(ctx, lambda world: demo_command(world, only_code=code))
 
 
 @app.command()
@@ -165,4 +211,4 @@ def stub(ctx: typer.Context, *, port: options.Port = 8089, log: options.Log = No
     """Run a job service on loopback to try things against."""
     from tarry.cli.stub import stub_command
 
-    _run(ctx, lambda _: stub_command(port, log))
+    hand_over(ctx, lambda _: stub_command(port, log))

@@ -37,6 +37,8 @@ _FLAG_OF = {
     "JobSpec.progress": "--progress",
 }
 
+_NO_URL = "the status URL is missing: tarry await URL --until PATH --succeeded WORD"
+
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
@@ -102,6 +104,8 @@ def key_of(flags: Flags) -> str:
         return flags.key
     if not flags.describes_a_job:
         raise UsageError("give a URL, or --key to go on with a stored job")
+    if flags.url is None and flags.spec is None:
+        raise UsageError(_NO_URL)
     if flags.url is None or flags.submit.url is not None or "{" in flags.url:
         raise UsageError("--key is missing: the name under which this job is found again after a crash")
     if "?" in flags.url or "@" in flags.url:
@@ -123,7 +127,7 @@ def spec_of(flags: Flags) -> JobSpec | None:
     if flags.allow_callables:
         raise UsageError("--allow-callables needs --spec: only a spec file names callables")
     if flags.url is None:
-        raise UsageError("the status URL is missing: tarry await URL --until PATH --succeeded WORD")
+        raise UsageError(_NO_URL)
     try:
         return _built(flags, flags.url)
     except SpecError as error:

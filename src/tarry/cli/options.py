@@ -63,3 +63,17 @@ KeyToShow = Annotated[str, typer.Argument(metavar="KEY", help="The job's key.")]
 Code = Annotated[bool, typer.Option("--code", help="Print the program that the demo runs, and stop.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="The port on 127.0.0.1; 0 takes a free one.")]
 Log = Annotated[str | None, _value("FILE", "Append each request as one line of JSON.")]
+
+# Working.
+UntilIdle = Annotated[bool, typer.Option("--until-idle", help="Return when no job is left to poll.")]
+Modules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import", metavar="MODULE", help="Import this first: it has callables that jobs name.", show_default=False
+    ),
+]
+Concurrent = Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Calls to one host at once.")]
+PerSecond = Annotated[float | None, _value("N", "Calls to one host a second.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON.")]
+OlderThan = Annotated[str, typer.Option("--older-than", metavar="DURATION", help="Over for longer than this: 30d.")]
+Polls = Annotated[int, typer.Option("--polls", metavar="N", min=1, max=1000, help="How many polls to show.")]

@@ -113,7 +113,7 @@ async def _show(world: World, url: str, key: str, *, as_json_object: bool) -> in
 
 def detail(job: Job, events: Sequence[StoredEvent], now: datetime) -> list[str]:
     """A job for a person, line by line."""
-    lines = [f"{plain(job.key)}  {_headline(job)}"]
+    lines = [f"{plain(job.key)}  {headline(job)}"]
     lines += [f"  {name:<10} {text}" for name, text in _facts(job, now) if text]
     if job.timeline:
         lines += [
@@ -130,7 +130,8 @@ def detail(job: Job, events: Sequence[StoredEvent], now: datetime) -> list[str]:
     return lines
 
 
-def _headline(job: Job) -> str:
+def headline(job: Job) -> str:
+    """How the job stands, in a few words."""
     if job.outcome is None:
         return f"{standing(job)}, {count(job.polls, 'poll')} so far"
     took = "" if job.finished_at is None else f" in {duration(job.finished_at - job.created_at)}"

@@ -30,11 +30,11 @@ class World:
     run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run
     transport: Transport | None = None
 
-    def poller(self, store: str) -> Poller:
-        """A poller on the database with this URL; secrets come from the environment."""
+    def poller(self, store: str, **more: Any) -> Poller:
+        """A poller on the database with this URL, with more options of its own; secrets come from the environment."""
         from tarry.api import Poller
 
-        return Poller(store, secrets=self.environ, clock=self.clock, transport=self.transport)
+        return Poller(store, secrets=self.environ, clock=self.clock, transport=self.transport, **more)
 
 
 def program() -> str:

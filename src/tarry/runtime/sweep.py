@@ -29,11 +29,14 @@ log = logging.getLogger("tarry.worker")
 SWEEP_EVERY: Micros = SECOND // 2
 """How often a worker looks for jobs that are due."""
 
-LINE = 256
+SWEEP_AGAIN: Micros = SECOND // 10
+"""How soon it looks again when some host had more jobs due than there was room for."""
+
+LINE = 64
 """How many jobs of one host are claimed and not polled yet; more stay in the store, for others as well."""
 
 _PAGE = 250
-_PAGES = 4
+_PAGES = 2
 _MOST_KNOWN = 20_000
 _GLANCE = 20
 _ASIDE: Micros = MINUTE
@@ -65,6 +68,7 @@ class Sweep:
         self._namespace = namespace
         self._line: dict[int, tuple[Followed, str]] = {}
         self._known: dict[int, _Known] = {}
+        self._is_crowded = False
 
     async def run(self, *, until_idle: bool) -> None:
         """Poll what is due until the engine closes, or until no job is left that could be polled here."""
@@ -78,7 +82,7 @@ class Sweep:
                 if until_idle and not taken and await self._is_idle():
                     await self._engine.outbox.drain()
                     return
-                await self._clock.sleep(SWEEP_EVERY)
+                await self._clock.sleep(SWEEP_AGAIN if self._is_crowded else SWEEP_EVERY)
         finally:
             for job in taken.values():
                 self._engine.give_back(job)
@@ -122,6 +126,7 @@ class Sweep:
     async def _round(self, place: Place) -> tuple[dict[int, Followed], Place]:
         """Claim what is due and has room, from the place on; the jobs, and where to go on."""
         chosen: _Wanted = {}
+        self._is_crowded = False
         until = self._clock.now() + CLAIM_AHEAD
         for _ in range(_PAGES):
             more, further = await self._chosen(until, place, _PAGE)
@@ -142,9 +147,13 @@ class Sweep:
         room = Counter(host for _, host in self._line.values())
         for row in rows:
             host = self._host(row)
-            if host is not None and room[host] < LINE:
-                room[host] += 1
-                yield row.id, host
+            if host is None:
+                continue
+            if room[host] >= LINE:
+                self._is_crowded = True
+                continue
+            room[host] += 1
+            yield row.id, host
 
     async def _claimed(self, chosen: _Wanted) -> dict[int, Followed]:
         worker, now = self._worker.id, self._clock.now()

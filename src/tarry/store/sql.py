@@ -20,6 +20,7 @@ from tarry.store.backlog import Backlog
 from tarry.store.commands import Commands
 from tarry.store.deliveries import SqlDeliveries, owing
 from tarry.store.faults import Unstorable, translated
+from tarry.store.inventory import Inventory, inventory
 from tarry.store.journal import append, read_after
 from tarry.store.migrations import migrate
 from tarry.store.retention import Retention
@@ -71,6 +72,11 @@ class SqlStore:
     def close(self) -> None:
         """Give back connections and the locks of workers that were not retired."""
         self._database.close()
+
+    def inventory(self) -> Inventory:
+        """What the database holds; an older schema is not brought up to date for it."""
+        self._database.open()
+        return inventory(self._database, self.tables)
 
     def version(self) -> int:
         """A number that is another one after each commit, whoever made it."""

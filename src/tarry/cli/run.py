@@ -1,0 +1,100 @@
+"""`tarry run`: a worker, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from dataclasses import dataclass
+
+from tarry.cli.changes import commits, line
+from tarry.cli.database import shown, url_of
+from tarry.cli.exits import Exit, UsageError
+from tarry.cli.interrupts import interruptible
+from tarry.cli.show import event_json
+from tarry.cli.text import as_json, plain
+from tarry.cli.world import World, complain, say
+from tarry.core.politeness import Politeness
+from tarry.errors import SpecError
+from tarry.ports import StoredEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What to poll and how: the database, modules with callables, the bounds of the calls to a host."""
+
+    db: str
+    modules: tuple[str, ...] = ()
+    concurrent: int = 16
+    per_second: float | None = None
+    until_idle: bool = False
+
+
+def run_command(world: World, work: Work, *, as_json_lines: bool, quiet: bool) -> int:
+    """Poll what is due; one line an event, as it is committed."""
+    url = url_of(work.db)
+    for name in work.modules:
+        _import(name)
+    try:
+        politeness = Politeness(concurrent=work.concurrent, per_second=work.per_second)
+    except SpecError as error:
+        raise UsageError(f"--{error.field.partition('.')[2].replace('_', '-')}: {error.problem}") from None
+    telling = _Telling(as_json_lines=as_json_lines, quiet=quiet)
+    if not quiet:
+        until = "until none is left" if work.until_idle else "until stopped"
+        complain(f"tarry: polling what is due in {plain(shown(work.db))} {until}")
+    return world.run(_run(world, url, politeness, telling, until_idle=work.until_idle))
+
+
+def _import(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # an import runs foreign code, and whatever it raises is told on one line
+        raise UsageError(f"--import {plain(name, 80)}: {plain(f'{type(error).__name__}: {error}', 200)}") from error
+
+
+async def _run(world: World, url: str, politeness: Politeness, telling: _Telling, *, until_idle: bool) -> int:
+    with interruptible():
+        try:
+            async with world.poller(url, politeness=politeness, on_event=telling.tell) as poller:
+                running = asyncio.create_task(poller.run(until_idle=until_idle))
+                broken = asyncio.create_task(telling.broken.wait())
+                try:
+                    await asyncio.wait({running, broken}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    running.cancel()
+                    broken.cancel()
+                    await asyncio.wait({running, broken})
+        except asyncio.CancelledError:
+            return Exit.OK
+    if telling.error is not None:
+        raise telling.error
+    if not running.cancelled():
+        running.result()
+    return Exit.OK
+
+
+class _Telling:
+    """Prints events; output that is not taken ends the command, and not the loop that tells."""
+
+    def __init__(self, *, as_json_lines: bool, quiet: bool) -> None:
+        self.error: OSError | None = None
+        self.broken = asyncio.Event()
+        self._as_json = as_json_lines
+        self._quiet = quiet
+
+    def tell(self, event: StoredEvent) -> None:
+        """One line."""
+        try:
+            if self._as_json:
+                say(as_json({"key": event.key, **event_json(event)}))
+            elif not self._quiet:
+                say(_line(event))
+        except OSError as error:
+            self.error = self.error or error
+            self.broken.set()
+
+
+def _line(event: StoredEvent) -> str:
+    (commit,) = commits([event])
+    time, _, what = line(commit, None).partition(" ")
+    return f"{time}  {plain(event.key, 60)}  {what.strip()}"

@@ -1,0 +1,221 @@
+"""The commands around a worker, in this process: submit, run, watch, cancel, prune, db, plan."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tarry.cli.app import app
+from tarry.cli.world import World
+from tarry.testing import FakeClock, ScriptedJob
+
+JOB = (
+    "https://api.example.com/jobs/1",
+    "--until",
+    "body.state",
+    "--succeeded",
+    "DONE",
+    "--failed",
+    "BROKEN",
+    "--pending",
+    "RUNNING",
+)
+RUNNING, DONE, BROKEN = {"state": "RUNNING"}, {"state": "DONE"}, {"state": "BROKEN"}
+
+
+@dataclass
+class Shell:
+    """Commands in virtual time, against one scripted job and one database file."""
+
+    folder: Path
+    answers: Sequence[Any]
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    def __post_init__(self) -> None:
+        self.job = ScriptedJob(self.answers, clock=self.clock)
+        self.db = str(self.folder / "tarry.db")
+
+    def run(self, *arguments: str, on: str | None = None) -> Result:
+        """One command on the database."""
+        world = World(clock=self.clock, environ={}, run=self.clock.run, transport=self.job)
+        command = [*arguments, "--db", on or self.db]
+        return CliRunner().invoke(app, command, obj=world, catch_exceptions=False)
+
+    def submit(self, key: str = "orders", *more: str) -> Result:
+        """Store a job."""
+        return self.run("submit", *JOB, "--key", key, *more)
+
+
+def test_what_is_submitted_is_polled_by_whoever_runs(tmp_path: Path) -> None:
+    """`submit` polls nothing and returns at once; `run` ends the jobs and tells each event on a line."""
+    shell = Shell(tmp_path, [RUNNING, DONE])
+    stored = shell.submit()
+    assert (stored.exit_code, stored.stdout) == (0, "orders: stored; `tarry run` polls it\n")
+    assert shell.job.polls == 0
+    ran = shell.run("run", "--until-idle")
+    assert (ran.exit_code, shell.job.polls) == (0, 2)
+    assert ran.stderr == f"tarry: polling what is due in {shell.db} until none is left\n"
+    assert [line.split("  ", 1)[1] for line in ran.stdout.splitlines()] == [
+        "orders  status RUNNING",
+        "orders  status RUNNING -> DONE",
+        "orders  SUCCEEDED",
+    ]
+    again = shell.submit()
+    assert (again.exit_code, again.stdout) == (0, "orders: already over after 2 polls; nothing is polled\n")
+
+
+def test_a_worker_can_tell_in_json_or_nothing(tmp_path: Path) -> None:
+    """One object a line for a program; silence for a service's log."""
+    shell = Shell(tmp_path, [DONE])
+    shell.submit("a")
+    ran = shell.run("run", "--until-idle", "--json")
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(event["key"], event["kind"]) for event in events] == [("a", "status"), ("a", "finished")]
+    shell.submit("b")
+    quiet = shell.run("run", "--until-idle", "--quiet")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+
+
+def test_a_submit_can_answer_in_json(tmp_path: Path) -> None:
+    """The job as it is stored."""
+    answer = json.loads(Shell(tmp_path, [DONE]).submit("orders", "--json").stdout)
+    assert (answer["key"], answer["phase"], answer["polls"]) == ("orders", "waiting", 0)
+
+
+def test_another_job_under_the_same_key_is_refused(tmp_path: Path) -> None:
+    """Exit 2, and the job that is there stays."""
+    shell = Shell(tmp_path, [DONE])
+    shell.submit()
+    other = shell.run("submit", "https://api.example.com/jobs/2", *JOB[1:], "--key", "orders")
+    assert other.exit_code == 2
+    assert "belongs to another job" in other.stderr
+
+
+def test_a_worker_imports_what_has_the_callables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job with a callable is polled by one that was told where it is."""
+    module = ModuleType("exports")
+    exec("def check():\n    return {'state': 'DONE'}", module.__dict__)  # noqa: S102  # as a module on disk would be
+    monkeypatch.setitem(sys.modules, "exports", module)
+    spec = tmp_path / "spec.json"
+    until = {"type": "match", "path": "body.state", "succeeded": "DONE"}
+    spec.write_text(json.dumps({"poll": {"function": "exports:check"}, "until": until}))
+    shell = Shell(tmp_path, [DONE])
+    assert shell.run("submit", "--spec", str(spec), "--allow-callables", "--key", "called").exit_code == 0
+    assert shell.run("run", "--until-idle", "--import", "exports").exit_code == 0
+    assert json.loads(shell.run("show", "called", "--json").stdout)["outcome"] == "succeeded"
+    refused = shell.run("run", "--import", "no_such_module")
+    assert refused.exit_code == 2
+    assert "--import no_such_module: ModuleNotFoundError" in refused.stderr
+
+
+def test_bounds_of_a_worker_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    """Exit 2, and the flag is named."""
+    refused = Shell(tmp_path, [DONE]).run("run", "--per-second", "0")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("tarry: --per-second: ")
+
+
+@pytest.mark.parametrize(("answer", "code", "word"), [(DONE, 0, "succeeded"), (BROKEN, 1, "failed")])
+def test_watching_tells_what_happened_and_exits_as_the_job_did(
+    tmp_path: Path, answer: Any, code: int, word: str
+) -> None:
+    """From its first event to its last; nothing is polled."""
+    shell = Shell(tmp_path, [RUNNING, answer])
+    shell.submit()
+    shell.run("run", "--until-idle")
+    watched = shell.run("watch", "orders")
+    assert (watched.exit_code, shell.job.polls) == (code, 2)
+    lines = watched.stdout.splitlines()
+    assert lines[0].endswith("created, status RUNNING")
+    assert lines[-1].startswith(f"orders  {word} after 2 polls in ")
+    events = [json.loads(line)["kind"] for line in shell.run("watch", "orders", "--json").stdout.splitlines()]
+    assert (events[0], events[-1]) == ("created", "finished")
+
+
+def test_a_job_can_be_cancelled(tmp_path: Path) -> None:
+    """It ends here, and nobody polls it any more."""
+    shell = Shell(tmp_path, [RUNNING])
+    shell.submit()
+    assert shell.run("cancel", "orders").stdout == "orders  cancelled after 0 polls in 0s\n"
+    assert json.loads(shell.run("cancel", "orders", "--json").stdout)["outcome"] == "cancelled"
+    assert shell.run("run", "--until-idle").exit_code == 0
+    assert shell.job.polls == 0
+    assert shell.run("cancel", "nobody").exit_code == 2
+
+
+def test_what_has_been_over_for_long_can_be_forgotten(tmp_path: Path) -> None:
+    """By age, as a person writes it."""
+    shell = Shell(tmp_path, [DONE])
+    for key in ("a", "b"):
+        shell.submit(key)
+    shell.run("run", "--until-idle")
+    shell.clock.advance(3 * 86_400 * 1_000_000)
+    shell.submit("c")
+    assert shell.run("prune", "--older-than", "30d").stdout == "0 jobs forgotten\n"
+    assert json.loads(shell.run("prune", "--older-than", "2d", "--json").stdout) == {"pruned": 2}
+    assert [job["key"] for job in json.loads(shell.run("list", "--json").stdout)] == ["c"]
+    refused = shell.run("prune", "--older-than", "long")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("tarry: --older-than: ")
+
+
+def test_a_database_is_looked_at_and_left_as_it_is(tmp_path: Path) -> None:
+    """Where, which schema, how many jobs; a newer one is trouble, an empty file is none yet."""
+    shell = Shell(tmp_path, [RUNNING])
+    shell.submit("a")
+    shown = shell.run("db")
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines()[0] == f"database   sqlite:///{shell.db}"
+    assert "schema     version 1, current" in shown.stdout
+    assert "jobs       1, 1 not over, 0 held" in shown.stdout
+    assert json.loads(shell.run("db", "--json").stdout)["schema"] == 1
+    for version, told, code in (("9", "made by a newer Tarry", 4), ("0", "brought to 1 at the next use", 0)):
+        with closing(sqlite3.connect(shell.db)) as connection, connection:
+            connection.execute("UPDATE tarry_meta SET value = ? WHERE name = 'schema'", (version,))
+        looked = shell.run("db")
+        assert (looked.exit_code, told in looked.stdout) == (code, version == "9")
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    assert "no tables yet" in shell.run("db", on=str(empty)).stdout
+    assert shell.run("db", on=str(tmp_path / "none.db")).exit_code == 4
+
+
+def test_a_plan_is_shown_without_a_database(tmp_path: Path) -> None:
+    """The polls to come, the worst case, and what looks unintended."""
+
+    def plan(*more: str) -> Result:
+        return CliRunner().invoke(app, ["plan", *JOB, *more], catch_exceptions=False)
+
+    shown = plan("--every", "10s", "--backoff", "exponential", "--max-polls", "4")
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines()[:5] == [
+        "POLL  AFTER   SET BY",
+        "1     0s      first poll",
+        "2     10s     strategy",
+        "3     30s     strategy",
+        "4     1m 10s  strategy",
+    ]
+    assert "at most 4 polls in at most 1m 10s, if the job stays pending" in shown.stdout
+    assert "warning: max_polls=4 ends the wait" in shown.stdout
+    told = json.loads(plan("--every", "1h", "--polls", "2", "--json").stdout)
+    assert [poll["at_seconds"] for poll in told["polls"]] == [0, 3600]
+    assert told["longest_seconds"] == 86_400
+
+
+@pytest.mark.parametrize("command", ["plan", "submit"])
+def test_a_job_has_to_be_described(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key alone says nothing of what to poll."""
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, [command, "--key", "orders"], catch_exceptions=False)
+    assert refused.exit_code == 2
+    assert refused.stderr == "tarry: say what to poll: a URL with --until and --succeeded, or --spec\n"
