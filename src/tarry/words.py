@@ -178,3 +178,4 @@ class WaitSource(StrEnum):
     ERROR_BACKOFF = "error_backoff"
     DEADLINE = "deadline"
     NUDGE = "nudge"
+    STAGGER = "stagger"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tarry import Fixed, Limits, Outcome, Politeness, Request, SpecError
+from tarry import Batch, Fixed, Limits, Outcome, Politeness, Request, SpecError
 from tarry.testing.scripted import Answer
+from tarry.words import SECOND
 from tests.pollers import RUNNING, SUCCEEDED, World, polled
 
 
@@ -24,9 +25,9 @@ def by_host(**answers: Any) -> Any:
 
 
 def test_a_rate_holds_over_all_jobs_and_all_are_polled() -> None:
-    """100 jobs every 10 s at a host that takes 20 calls a second: never more, also at a restart, and none is left out."""
+    """40 jobs every 10 s at a host that takes 5 calls a second: never more, also at a restart, and none is left out."""
     world = World([RUNNING])
-    politeness = Politeness(per_second=20)
+    politeness = Politeness(per_second=5)
 
     async def work(seconds: float) -> None:
         async with world.poller(politeness=politeness) as poller:
@@ -36,18 +37,18 @@ def test_a_rate_holds_over_all_jobs_and_all_are_polled() -> None:
 
     async def main() -> Any:
         async with world.poller() as poller:
-            for number in range(100):
+            for number in range(40):
                 await poller.add(f"job-{number}", polled(strategy=Fixed("10s")))
-        await work(60)
-        await world.after(300)
+        await work(40)
+        await world.after(60)
         await work(40)
         async with world.poller() as poller:
             return await poller.jobs()
 
     jobs = world.run(main)
     starts = world.seconds()
-    assert all(later - earlier >= 0.999 for earlier, later in zip(starts, starts[20:], strict=False))
-    assert min(job.polls for job in jobs) >= 9
+    assert all(later - earlier >= 0.999 for earlier, later in zip(starts, starts[5:], strict=False))
+    assert min(job.polls for job in jobs) >= 6
     assert {job.failures for job in jobs} == {0}
 
 
@@ -154,6 +155,32 @@ def test_a_lone_job_is_polled_as_without() -> None:
 
     world.run(main)
     assert world.seconds() == [0, 1, 2]
+
+
+def test_the_jobs_of_a_batch_have_one_turn_together() -> None:
+    """The bounds are of calls: many jobs in one call are one, and a second call waits for it."""
+    answer = Answer(
+        body={"jobs": [{"id": f"job-{number}", "state": "SUCCEEDED"} for number in range(40)]}, delay=SECOND
+    )
+    world = World([answer])
+    asked = Batch(
+        Request("GET", "https://api.example.com/jobs", params={"ids": "{batch.ids}"}),
+        id="{key}",
+        items="body.jobs",
+        item_id="id",
+        chunk=20,
+    )
+
+    async def main() -> Any:
+        async with world.poller(politeness=Politeness(concurrent=1)) as poller:
+            for number in range(40):
+                await poller.add(f"job-{number}", polled(poll=asked))
+            await poller.run(until_idle=True)
+            return await poller.jobs()
+
+    assert {(job.outcome, job.polls) for job in world.run(main)} == {(Outcome.SUCCEEDED, 1)}
+    first, second = world.seconds()
+    assert second - first >= 1
 
 
 def test_what_is_no_politeness_is_refused() -> None:

@@ -24,6 +24,7 @@ _WORDS_OF_SOURCE = {
     "floor": "min_interval",
     "error_backoff": "backoff after a failed poll",
     "deadline": "brought forward: deadline",
+    "stagger": "spread out after a downtime",
 }
 
 

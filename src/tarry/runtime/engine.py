@@ -53,6 +53,7 @@ class Engine:
         self._starting = asyncio.Lock()
         self._version: int | None = None
         self._closing = False
+        self.freed = 0
         self._hurry = asyncio.Event()
 
     def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
@@ -78,7 +79,7 @@ class Engine:
         async with self._starting:
             if self._rounds is None:
                 await self._worker.keep()
-                await self._worker.bury()
+                self.freed += await self._worker.bury()
                 self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
 
     @property
@@ -90,11 +91,11 @@ class Engine:
         """Whether no loop looks after this job here yet, and a new one may begin."""
         return not self._closing and job not in self._jobs
 
-    def take(self, row: JobRow) -> Followed:
-        """Drive a job that was just claimed for as long as it is held; pair it with `give_back`."""
+    def take(self, row: JobRow, start: Instant | None = None) -> Followed:
+        """Drive a job that was just claimed, from `start` on, for as long as it is held; pair it with `give_back`."""
         job = self._jobs[row.id] = Followed(row, self._clock)
         job.waiters, job.held_by, job.is_taken = 1, row.owner, True
-        self._loops[row.id] = asyncio.create_task(self._loop(job, row), name=f"tarry {row.key}")
+        self._loops[row.id] = asyncio.create_task(self._loop(job, (row, start)), name=f"tarry {row.key}")
         return job
 
     def give_back(self, job: Followed) -> None:
@@ -132,12 +133,12 @@ class Engine:
         """End the grace of `close` now."""
         self._hurry.set()
 
-    async def _loop(self, job: Followed, taken: JobRow | None = None) -> None:
+    async def _loop(self, job: Followed, taken: tuple[JobRow, Instant | None] | None = None) -> None:
         """Until the job is over or nobody waits; one that was taken is driven first."""
         try:
             await self.ready()
             if taken is not None:
-                await self._drive_taken(job, taken)
+                await self._drive_taken(job, *taken)
             while job.waiters and not job.over.done():
                 await self._advance(job)
         except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
@@ -146,10 +147,10 @@ class Engine:
             job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
             del self._jobs[job.id], self._loops[job.id]
 
-    async def _drive_taken(self, job: Followed, row: JobRow) -> None:
+    async def _drive_taken(self, job: Followed, row: JobRow, start: Instant | None) -> None:
         """Drive a job that nobody may wait for: what goes wrong is told to the log and to those who wait later."""
         try:
-            hold = Hold.of(row, job.spec_of(row.spec))
+            hold = Hold.of(row, job.spec_of(row.spec)).staggered(start, self._clock.now())
             await self._driven(job, hold)
             if hold.spec.fetch is not None:
                 await self._fetch_taken(job)
@@ -258,7 +259,7 @@ class Engine:
         """Renew, free the jobs of the dead, and look at every job followed, if anything changed."""
         if not await self._worker.keep():
             await self._worker.keep()
-        await self._worker.bury()
+        self.freed += await self._worker.bury()
         version = await self._units.run(self._store.version)
         if version != self._version or self.outbox.is_due:
             self.outbox.look()

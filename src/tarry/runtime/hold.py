@@ -21,7 +21,7 @@ from tarry.core.texts import as_json_text
 from tarry.ports import Checkpoint, Event, Grip, JobRow, StoredEvent
 from tarry.runtime.changes import changes
 from tarry.runtime.timeline import extended
-from tarry.words import SECOND, CallKind, Instant, Json, Micros, Phase, micros
+from tarry.words import SECOND, CallKind, Instant, Json, Micros, Phase, WaitSource, micros
 
 RESERVE_WITHIN: Micros = 5 * SECOND
 """A wait up to this long reserves its poll in the same commit; a longer one shortly before it is due."""
@@ -66,6 +66,13 @@ class Hold:
     def next_kind(self) -> CallKind:
         """What the next call of the job is."""
         return CallKind.SUBMIT if self.state.phase in {Phase.SUBMITTING, Phase.SENDING} else CallKind.POLL
+
+    def staggered(self, start: Instant | None, now: Instant) -> Self:
+        """The hold of an overdue job that is not polled before `start`, so that not all are polled at once."""
+        if start is None or start <= now:
+            return self
+        state = replace(self.state, due=start, wait=start - now, wait_source=WaitSource.STAGGER)
+        return replace(self, state=state)
 
     def spent(self) -> Self:
         """The permit is used up, from before the first byte leaves; it never comes back."""

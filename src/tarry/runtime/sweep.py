@@ -22,6 +22,7 @@ from tarry.runtime.engine import CLAIM_AHEAD, Engine
 from tarry.runtime.followed import Followed, unknown_callable
 from tarry.runtime.hold import Hold
 from tarry.runtime.hosts import host_of
+from tarry.runtime.stagger import LATE, MOST, Stagger
 from tarry.words import MINUTE, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.worker")
@@ -69,6 +70,8 @@ class Sweep:
         self._line: dict[int, tuple[Followed, str]] = {}
         self._known: dict[int, _Known] = {}
         self._is_crowded = False
+        self._stagger = Stagger(began=0, overdue=0)
+        self._freed: int | None = None
 
     async def run(self, *, until_idle: bool) -> None:
         """Poll what is due until the engine closes, or until no job is left that could be polled here."""
@@ -77,6 +80,7 @@ class Sweep:
         place = _START
         try:
             while not self._engine.is_closing:
+                await self._spread_what_is_overdue()
                 jobs, place = await self._round(place)
                 taken = {number: job for number, job in taken.items() if job.is_taken} | jobs
                 if until_idle and not taken and await self._is_idle():
@@ -87,14 +91,22 @@ class Sweep:
             for job in taken.values():
                 self._engine.give_back(job)
 
+    async def _spread_what_is_overdue(self) -> None:
+        """At the begin, and when the jobs of a worker that died were freed."""
+        if self._freed == self._engine.freed:
+            return
+        self._freed, now = self._engine.freed, self._clock.now()
+        overdue, _ = await self._units.run(self._store.due, self._namespace, now - LATE, _START, MOST)
+        self._stagger = Stagger(now, len(overdue))
+
     async def once(self, limit: int) -> int:
         """Do what is due now of up to `limit` jobs; how many they were."""
         await self._engine.ready()
         jobs: list[Followed] = []
         place: Place | None = _START
         while place is not None and len(jobs) < limit:
-            chosen, place = await self._chosen(self._clock.now(), place, limit - len(jobs))
-            jobs += (await self._claimed(chosen)).values()
+            found, place = await self._page(self._clock.now(), place, limit - len(jobs))
+            jobs += (await self._claimed({row.id: host for row, host in found})).values()
             await self._looked_at(jobs)
         await self._engine.outbox.drain(limit)
         return len(jobs)
@@ -129,39 +141,43 @@ class Sweep:
         self._is_crowded = False
         until = self._clock.now() + CLAIM_AHEAD
         for _ in range(_PAGES):
-            more, further = await self._chosen(until, place, _PAGE)
-            chosen |= more
+            found, further = await self._page(until, place, _PAGE)
+            chosen |= self._with_room(found, until)
             place = _START if further is None else further
             if further is None:
                 break
-        return await self._claimed(chosen), place
+        return await self._claimed(chosen, self._stagger), place
 
-    async def _chosen(self, until: Instant, place: Place, limit: int) -> tuple[_Wanted, Place | None]:
-        """Those of the next jobs that can be polled here, with their hosts."""
+    async def _page(self, until: Instant, place: Place, limit: int) -> tuple[list[tuple[JobRow, str]], Place | None]:
+        """The next jobs that can be polled here, each with its host, and where to go on."""
         rows, further = await self._units.run(self._store.due, self._namespace, until, place, min(limit, _PAGE))
-        return dict(self._with_room(rows)), further
+        found = ((row, self._host(row)) for row in rows)
+        return [(row, host) for row, host in found if host is not None], further
 
-    def _with_room(self, rows: Iterable[JobRow]) -> Iterator[tuple[int, str]]:
-        """A host that is slow keeps its own jobs waiting, and nobody else's."""
+    def _with_room(self, found: Iterable[tuple[JobRow, str]], until: Instant) -> Iterator[tuple[int, str]]:
+        """Those whose time has come: a host that is slow keeps its own jobs waiting, and nobody else's."""
         self._line = {number: place for number, place in self._line.items() if not place[0].looked.is_set()}
         room = Counter(host for _, host in self._line.values())
-        for row in rows:
-            host = self._host(row)
-            if host is None:
+        for row, host in found:
+            if (self._stagger.start(row) or until) > until:
                 continue
             if room[host] >= LINE:
                 self._is_crowded = True
-                continue
-            room[host] += 1
-            yield row.id, host
+            else:
+                room[host] += 1
+                yield row.id, host
 
-    async def _claimed(self, chosen: _Wanted) -> dict[int, Followed]:
+    async def _claimed(self, chosen: _Wanted, stagger: Stagger | None = None) -> dict[int, Followed]:
         worker, now = self._worker.id, self._clock.now()
         if not chosen or worker is None:
             return {}
         rows = await self._units.run(self._store.claim, worker, self._token(), now, list(chosen))
         late = [row.grip for row in rows if not self._engine.may_take(row.id)]
-        jobs = {row.id: self._engine.take(row) for row in rows if self._engine.may_take(row.id)}
+        jobs = {
+            row.id: self._engine.take(row, stagger.start(row) if stagger else None)
+            for row in rows
+            if self._engine.may_take(row.id)
+        }
         if late:
             await self._units.run(self._store.release, late, now)
         for number, job in jobs.items():

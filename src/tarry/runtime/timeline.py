@@ -20,7 +20,7 @@ def extended(ring: str | None, before: JobState, after: JobState) -> str:
     mark = ((started - after.created_at) // MILLISECOND, str(verdict), source)
     marks = decode_timeline(ring)
     if marks:
-        # What set the wait that this poll ended: not what was planned, if a command came in between.
+        # What set the wait that this poll ended: not what was planned, if a command or a restart came in between.
         marks[-1] = (*marks[-1][:2], before.wait_source.value)
     return as_json_text([*marks, mark][-LENGTH:])
 
