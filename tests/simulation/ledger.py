@@ -84,7 +84,7 @@ class Ledger:
         self.sent: dict[str, Sent] = {story.key: Sent() for story in world.stories}
         self.events: dict[tuple[int, int], str] = {}
         self._claims: set[tuple[int, int]] = set()
-        self._nonces: set[str] = set()
+        self._nonces: set[tuple[int, str]] = set()
 
     # Rows.
 
@@ -156,10 +156,11 @@ class Ledger:
 
     def _check_claim(self, old: Row, new: Row, process: Process) -> None:
         claim = (new.id, new.fence)
-        if old.owner is not None or claim in self._claims or new.nonce is None or new.nonce in self._nonces:
+        if old.owner is not None or claim in self._claims or new.nonce is None or (new.id, new.nonce) in self._nonces:
             self._broken("one owner at a time", f"{_shown(old)} -> {_shown(new)}")
         self._claims.add(claim)
-        self._nonces.add(new.nonce or "")
+        # One claim may take several jobs, under one nonce.
+        self._nonces.add((new.id, new.nonce or ""))
         if new.owner != process.worker:
             self._broken("one owner at a time", f"{process} claimed as {new.owner}, it is {process.worker}")
         if old.nonce is None and old.fence > 0:

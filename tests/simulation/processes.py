@@ -118,6 +118,8 @@ class Process:
         ]
         if self._chance.random() < 0.35:
             callers.append(asyncio.create_task(self._watcher(poller), name=f"{self} watches"))
+        if self._chance.random() < 0.4:
+            callers.append(asyncio.create_task(self._worker(poller), name=f"{self} works"))
         if self._chance.random() < 0.04:
             callers.append(asyncio.create_task(self._cancel(poller), name=f"{self} cancels"))
         stop = asyncio.create_task(self._stop.wait(), name=f"{self} stops")
@@ -168,6 +170,24 @@ class Process:
                 await self._pause(1)
             else:
                 return
+
+    async def _worker(self, poller: Poller) -> None:
+        """Polls whatever is due, for a while at a time, until nothing is left."""
+        while not self._stop.is_set():
+            patience = None if self._calm.is_set() else self._chance.choice((2, 9, 60))
+            work = poller.run_once() if self._chance.random() < 0.3 else poller.run(until_idle=True)
+            try:
+                async with asyncio.timeout(patience):
+                    await work
+            except TimeoutError:
+                self._world.saw("work broken off")
+            except StoreUnavailable:
+                self._world.note(self, "cannot work: the store is away")
+            else:
+                self._world.saw("work")
+                if self._calm.is_set():
+                    return
+            await self._pause(self._chance.choice((0, 1, 5)))
 
     async def _cancel(self, poller: Poller) -> None:
         """A person cancels a job."""

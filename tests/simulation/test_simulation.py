@@ -47,6 +47,8 @@ SOMETIMES = frozenset(
         "submitted again with the same key",
         "take-over",
         "wait timeout",
+        "work",
+        "work broken off",
     }
 )
 
