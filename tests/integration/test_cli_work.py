@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import sys
@@ -151,6 +152,30 @@ def test_a_job_can_be_cancelled(tmp_path: Path) -> None:
     assert shell.run("run", "--until-idle").exit_code == 0
     assert shell.job.polls == 0
     assert shell.run("cancel", "nobody").exit_code == 2
+
+
+def test_a_job_can_be_nudged_paused_and_resumed(tmp_path: Path) -> None:
+    """Each command is carried out by whoever polls the job, and tells how it stands."""
+    shell = Shell(tmp_path, [RUNNING, DONE])
+    shell.submit("orders", "--every", "1h")
+    assert shell.run("pause", "orders").exit_code == 0
+    assert shell.run("run", "--until-idle").exit_code == 0
+    assert shell.job.polls == 0
+    assert shell.run("resume", "orders").stdout.startswith("orders  ")
+    began = shell.clock.now()
+    with pytest.raises(TimeoutError):
+        shell.clock.run(broken_off(shell))
+    assert json.loads(shell.run("nudge", "orders", "--json").stdout)["polls"] == 1
+    assert shell.run("run", "--until-idle").exit_code == 0
+    assert shell.job.polls == 2
+    assert shell.clock.now() - began < 60_000_000
+
+
+async def broken_off(shell: Shell) -> None:
+    """A worker, for ten seconds."""
+    async with World(clock=shell.clock, environ={}, transport=shell.job).poller(f"sqlite:///{shell.db}") as poller:
+        async with asyncio.timeout(10):
+            await poller.run()
 
 
 def test_what_has_been_over_for_long_can_be_forgotten(tmp_path: Path) -> None:

@@ -142,6 +142,36 @@ def cancel(
     hand_over(ctx, lambda world: control_command(world, lambda poller: poller.cancel(key), db, as_json_object=as_json))
 
 
+@app.command()
+def nudge(
+    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = DEFAULT, as_json: options.Json = False
+) -> None:
+    """Poll a job as soon as its floor permits, whoever polls it."""
+    from tarry.cli.control import control_command
+
+    hand_over(ctx, lambda world: control_command(world, lambda poller: poller.nudge(key), db, as_json_object=as_json))
+
+
+@app.command()
+def pause(
+    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = DEFAULT, as_json: options.Json = False
+) -> None:
+    """Stop polling a job until it is resumed; its deadline goes on."""
+    from tarry.cli.control import control_command
+
+    hand_over(ctx, lambda world: control_command(world, lambda poller: poller.pause(key), db, as_json_object=as_json))
+
+
+@app.command()
+def resume(
+    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = DEFAULT, as_json: options.Json = False
+) -> None:
+    """Poll a paused job again."""
+    from tarry.cli.control import control_command
+
+    hand_over(ctx, lambda world: control_command(world, lambda poller: poller.resume(key), db, as_json_object=as_json))
+
+
 @app.command("list")
 def list_(
     ctx: typer.Context,

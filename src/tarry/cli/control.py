@@ -1,4 +1,4 @@
-"""Commands to one stored job: cancel it."""
+"""Commands to one stored job: cancel, nudge, pause, resume."""
 
 from __future__ import annotations
 
