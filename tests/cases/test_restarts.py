@@ -105,3 +105,16 @@ def test_pc_042_a_second_call_joins_the_running_wait(scene: MakeScene) -> None:
     first, second = world.run(main)
     assert first == second
     assert (world.job.submits, world.job.polls) == (1, 3)
+
+
+def test_pc_039_another_job_under_a_key_is_refused_where_that_is_asked(scene: MakeScene) -> None:
+    """`reuse="refuse"` takes no key that exists."""
+    world = scene(DONE)
+    world.ends(spec_of())
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            with pytest.raises(KeyConflict):
+                await poller.await_job("orders", spec_of(), reuse="refuse")
+
+    world.run(main)

@@ -79,3 +79,19 @@ def test_pc_046_a_time_out_can_cancel_the_remote_job(scene: MakeScene) -> None:
     spec = submitted().model_copy(update={"limits": limits("10s"), "cancel": cancel, "cancel_on": (Outcome.TIMED_OUT,)})
     assert world.fails(spec).outcome is Outcome.TIMED_OUT
     assert (world.job.submits, world.job.cancels) == (1, 1)
+
+
+def test_pc_046_a_job_that_timed_out_can_be_taken_up_again(scene: MakeScene) -> None:
+    """A later call with `reuse="restart_failed"` goes on with the same remote job and a new deadline: one submit."""
+    world = scene()
+    world.play([lambda _: DONE if world.elapsed() >= 15 else RUNNING])
+    spec = spec_of(submit=Request("POST", URL), poll=POLL, limits=limits("10s"))
+    assert world.fails(spec).outcome is Outcome.TIMED_OUT
+
+    async def wait() -> None:
+        await world.at(11)
+
+    world.run(wait)
+    ended = world.ends(spec, reuse="restart_failed")
+    assert (ended.outcome, world.job.submits) == (Outcome.SUCCEEDED, 1)
+    assert 15 <= world.elapsed() <= 17

@@ -231,6 +231,24 @@ def test_s27_a_submit_is_repeated_only_where_that_is_safe(
     assert len(keys) == 1
 
 
+def test_s27_a_person_settles_a_submit_that_nobody_knows_of(scene: MakeScene) -> None:
+    """With the answer that was lost, once it is known: the job goes on, submitted once."""
+    world = scene()
+    world.play([DONE], submit=[ErrorKind.TIMEOUT])
+    spec = spec_of(submit=POST, poll=POLL)
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            with pytest.raises(SubmitUnknown):
+                await poller.await_job("orders", spec)
+            await poller.reset("orders", submit_answer={"jobId": "j7"})
+            return await poller.await_job("orders", spec)
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+    assert [seen.url.rpartition("/")[2] for seen in world.job.requests if seen.kind == "poll"] == ["j7"]
+    assert world.job.submits == 1
+
+
 def test_s27_the_intent_is_committed_before_the_first_byte(durable: MakeScene) -> None:
     """Killed while the submit is under way, the next process knows that it may have arrived."""
     world = durable()

@@ -99,3 +99,17 @@ def test_s21_one_jobs_trouble_is_its_own(scene: MakeScene) -> None:
     assert isinstance(damaged, CheckpointError)
     assert {raising.outcome, garbage.outcome} == {Outcome.EXHAUSTED}
     assert {each.outcome for each in good} == {Outcome.SUCCEEDED}
+
+
+def test_s21_one_job_of_many_fails_alone(scene: MakeScene) -> None:
+    """`await_all` gives each its result or its error, by key, in the order asked for."""
+    world = scene()
+    world.play([lambda seen: {"state": "FAILED"} if seen.url.endswith("b") else DONE])
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_all({key: spec_of() for key in "cba"})
+
+    ended = world.run(main)
+    assert {key: each.outcome for key, each in ended.items()} == {"c": "succeeded", "b": "failed", "a": "succeeded"}
+    assert list(ended) == ["c", "b", "a"]
