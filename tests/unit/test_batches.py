@@ -259,3 +259,25 @@ def test_a_turn_that_does_not_come_is_congestion_here() -> None:
     assert "no turn" in str(late)
     assert done.outcome is Outcome.SUCCEEDED
     assert 4 < world.seconds()[1] < 20
+
+
+def test_a_worker_polls_in_batches_too() -> None:
+    """Jobs that nobody awaits share calls as well, round by round, and in one step of one job alone."""
+    names = [f"j{number}" for number in range(5)]
+    world = World([Service(**dict.fromkeys(names, 3))])
+
+    async def main() -> list[Any]:
+        async with world.poller() as poller:
+            for name in names:
+                await poller.add(name, batched())
+            await poller.run_once()
+            await world.after(2)
+            await poller.tick("j0")
+            await poller.run(until_idle=True)
+            return await poller.jobs()
+
+    jobs = world.run(main)
+    assert {(job.outcome, job.polls) for job in jobs} == {(Outcome.SUCCEEDED, 3)}
+    asked = [len(ids_of(seen)) for seen in world.job.requests]
+    assert (asked[0], asked[1], sum(asked)) == (5, 1, 15)
+    assert len(asked) <= 5
