@@ -30,6 +30,7 @@ from tarry import (
 from tarry.specs import spec_schema
 
 PUBLISHED = Path(__file__).parent.parent / "docs/spec.schema.json"
+VENDORS = sorted((Path(__file__).parent / "vendors/specs").glob("*.json"))
 VALID = Draft202012Validator(spec_schema())
 POLL = Request("GET", "https://api.example.com/jobs/{submit.body.jobId}", accepted=(404, "5xx"), read_timeout="5s")
 MATCH = Match("body.state", succeeded="DONE", failed=["BAD", 3])
@@ -78,6 +79,13 @@ def test_the_schema_is_one() -> None:
 def test_what_a_spec_dumps_is_valid(number: int, unset: bool) -> None:
     """With its defaults or without."""
     VALID.validate(SPECS[number].model_dump(mode="json", exclude_unset=unset))
+
+
+@pytest.mark.parametrize("path", VENDORS, ids=lambda path: path.stem)
+def test_the_spec_of_a_real_service_is_valid(path: Path) -> None:
+    """What is written for services that exist, the schema takes."""
+    written = json.loads(path.read_text(encoding="utf-8"))
+    VALID.validate(written["spec"])
 
 
 PIECES = some.sampled_from(
