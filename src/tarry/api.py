@@ -30,6 +30,7 @@ from tarry.runtime.calls import Calls
 from tarry.runtime.commands import Commands
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import Engine
+from tarry.runtime.herald import Herald
 from tarry.runtime.hosts import Hosts
 from tarry.runtime.jobs import Jobs
 from tarry.runtime.options import Options
@@ -68,7 +69,8 @@ class Poller:
       proxies; it stays yours to close. Without one, Tarry keeps its own.
     - `namespace`: keys are unique within it; this poller sees no other.
     - `secrets`: a mapping or a callable that gives the value of `{secret.NAME}`.
-    - `on_event`: called with each `StoredEvent` after its commit; what it raises is logged.
+    - `on_event`: called with each `StoredEvent` after its commit, at least once: after a crash those that may not
+      have been told are told again, by whoever polls or awaits the job next. What it raises is logged.
     - `lease`: how long a worker that went silent keeps its jobs (10 s to 1 h).
     - `politeness`: the bounds of its calls to one host, over all jobs; `Politeness()` if not given.
     - `transport`, `clock`, `offload`, `token`: stand-ins for the world, for tests.
@@ -132,7 +134,7 @@ class Poller:
             hosts=self._hosts,
             aside=self._aside,
             token=self._token,
-            tell=self._bulletin.tell,
+            herald=Herald(self._bulletin, self._store, self._units, self._namespace),
             namespace=self._namespace,
         )
         engine, jobs = Engine(parts), Jobs(parts, self._bulletin, self._namespace)
@@ -281,12 +283,21 @@ class Poller:
         """
         return self._inside.jobs.watch(key, after)
 
-    async def cancel(self, key: str) -> Job:
-        """End the job as cancelled, here and now; a job that is over stays as it ended.
+    async def cancel(self, key: str, *, remote: bool = True) -> Job:
+        """Ask the service to cancel the job, or end it here; a job that is over stays as it ended.
 
-        The remote side is not told. One poll already permitted may still go out.
+        Where the spec has a `cancel` and the job may have been submitted, that request is sent, once,
+        and nothing ends yet: whoever polls the job goes on until it says how it ended, or a limit does. A
+        request that fails is told as an event, and is no error.
+
+        Else, or with `remote=False`, the job is cancelled here and now. One poll already permitted may still go out.
         """
-        return snapshot(await self._inside.commands.cancel(key))
+        inside = self._inside
+        row = await inside.commands.cancel(key, remote=remote)
+        if row.outcome is None:
+            await inside.engine.ready()
+            inside.engine.outbox.look()
+        return snapshot(row)
 
     async def nudge(self, key: str) -> Job:
         """Look now: bring the next poll forward, as after a webhook or a person's key press.

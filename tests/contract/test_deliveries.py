@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from tarry.deliveries import Delivery
-from tarry.ports import Checkpoint
+from tarry.ports import Checkpoint, Event
 from tarry.store import SqlStore
 from tarry.words import MINUTE, SECOND, DeliveryKind, DeliveryState
-from tests.contract.bench import START, TTL, Bench, ending, grip, held, new_job, reread
+from tests.contract.bench import START, TTL, Bench, ending, grip, held, new_job, reread, write
 
 CANCEL, THEN = DeliveryKind.CANCEL, DeliveryKind.THEN
 PENDING, DONE, DEAD = DeliveryState
@@ -157,15 +157,40 @@ def test_a_worker_that_ends_gives_back_what_it_had_taken(bench: Bench) -> None:
     assert due(bench.store) == [THEN]
 
 
-def test_what_is_told_of_a_live_job_reaches_its_holder(bench: Bench) -> None:
-    """A delivery's event raises the count of commands, so that the holder counts events anew."""
+def test_what_is_told_of_a_live_job_disturbs_no_holder(bench: Bench) -> None:
+    """A delivery's event is counted, and the holder's proof stays as it was."""
     over(bench.store, CANCEL)
     worker, (mine,) = taken(bench.store)
     bench.execute("UPDATE tarry_job SET outcome = NULL")
     (before,) = bench.store.rows([mine.job])
     assert bench.store.deliveries.settle(mine, worker, LATER, DONE, "HTTP 202", None)
     after = reread(bench.store, before)
-    assert (after.cmd, after.event_seq, after.step) == (before.cmd + 1, before.event_seq + 1, before.step)
+    assert (after.event_seq, after.grip) == (before.event_seq + 1, before.grip)
+
+
+def test_somebody_asks_once_for_a_cancel(bench: Bench) -> None:
+    """Of a job that is not over: the moment is kept, the request is owed, and the holder's proof stays."""
+    row = held(bench.store)
+    asked = Event("cancel_requested", LATER)
+    assert bench.store.ask_to_cancel(row.id, row.run, LATER, asked)
+    assert not bench.store.ask_to_cancel(row.id, row.run, LATER + 1, asked)
+    assert not bench.store.ask_to_cancel(row.id, row.run + 1, LATER, asked)
+    after = reread(bench.store, row)
+    assert (after.cancel_requested_at, after.event_seq, after.grip) == (LATER, 1, row.grip)
+    assert due(bench.store) == [CANCEL]
+    assert bench.store.checkpoint([ending(grip(row), owed=[CANCEL])]) == [True]
+    assert due(bench.store) == [CANCEL]
+    assert not bench.store.ask_to_cancel(row.id, row.run, LATER, asked)
+
+
+def test_how_far_events_were_told_never_falls(bench: Bench) -> None:
+    """It is kept for the run, by itself or with a checkpoint."""
+    row = held(bench.store)
+    for run, seq in [(1, 3), (1, 2), (2, 9)]:
+        bench.store.told(row.id, run, seq)
+    assert reread(bench.store, row).told == 3
+    bench.store.checkpoint([write(grip(row)), write(grip(row, 1), told=5)])
+    assert reread(bench.store, row).told == 5
 
 
 def test_a_delivery_of_a_job_that_is_gone_can_be_settled(bench: Bench) -> None:

@@ -65,6 +65,7 @@ class Sent:
 
     polls: int = 0
     submits_that_left: int = 0
+    cancels: int = 0
     last_start: Instant | None = None
     settled_from: tuple[int, int] | None = None
     """(fence, polls) as they were when the last answer to a poll came back."""
@@ -237,6 +238,8 @@ class Ledger:
         if row is None:
             self._broken("a job is stored before it is called", key)
             return
+        if request.kind is CallKind.CANCEL:
+            return
         lease = self._world.lease_of(process)
         if now >= lease - LEASE // 5:
             self._broken("a call leaves only under a fresh lease", f"{key} by {process}, lease until {_time(lease)}")
@@ -269,6 +272,12 @@ class Ledger:
             if sent.submits_that_left > 1:
                 self._world.saw("submitted again with the same key")
             return
+        if request.kind is CallKind.CANCEL:
+            sent.cancels += 1
+            self._world.saw("remote cancel")
+            if sent.cancels > 1:
+                self._broken("a cancel leaves once at most", key)
+            return
         sent.polls += 1
         self._world.note(process, f"poll {key}: left ({sent.polls})")
         row = self.row_of(key)
@@ -280,7 +289,7 @@ class Ledger:
         row, sent = self.row_of(key), self.sent[key]
         state = reply.body.get("state") if isinstance(reply.body, dict) else None
         self._world.note(process, f"{kind} {key}: {reply.status} {state}")
-        if row is None or row.owner is None or row.owner != process.worker:
+        if row is None or row.owner is None or row.owner != process.worker or kind is CallKind.CANCEL:
             return
         if kind is CallKind.SUBMIT:
             sent.accepted = row.fence if reply.status == 202 else None

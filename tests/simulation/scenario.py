@@ -51,6 +51,8 @@ def _spec(chance: Random, limits: Limits, *, submits: bool, idempotent: bool) ->
         strategy=_strategy(chance),
         limits=limits,
         result="body.result",
+        cancel=Request("POST", f"{_HOST}/{{submit.body.jobId}}/cancel"),
+        cancel_on=["timed_out", "exhausted", "unreachable", "cancelled"],
     )
 
 

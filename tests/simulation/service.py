@@ -88,7 +88,11 @@ class Service:
     def arrive(self, request: Prepared, answer: asyncio.Future[Reply]) -> None:
         """A request is here: answer it in a while, wrongly, or never."""
         chance, rates = self._world.chance, self._world.rates
-        reply = self._submit(request) if request.kind is CallKind.SUBMIT else self._poll(request)
+        if request.kind is CallKind.CANCEL:
+            # The job goes on: what is judged is who asks, and how often.
+            reply: Reply | None = Reply(202)
+        else:
+            reply = self._submit(request) if request.kind is CallKind.SUBMIT else self._poll(request)
         if reply is None:
             return
         span = chance.choice((1, 10, 100)) * MILLISECOND
@@ -194,7 +198,7 @@ class SimTransport:
 
 def key_in_url(request: Prepared) -> str:
     """The remote job's id."""
-    return request.url.rpartition("/")[2]
+    return request.url.removesuffix("/cancel").rpartition("/")[2]
 
 
 def token_of(request: Prepared) -> str:

@@ -301,6 +301,8 @@ class World:
             for row in self.ledger.rows.values():
                 if row.owner is not None or row.reserved:
                     self.broken("nothing is left behind", self._left())
+            for kind, job in self.sql.execute("SELECT kind, job FROM tarry_outbox WHERE tries = 0"):
+                self.broken("what is owed is tried", f"{kind} of job {job}")
             names = [task.get_name() for task in asyncio.all_tasks() if self._is_litter(task)]
             if names:
                 self.broken("nothing is left behind", f"running: {', '.join(sorted(names))}")

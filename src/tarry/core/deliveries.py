@@ -10,7 +10,7 @@ from tarry.core.observation import Observation
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
-from tarry.words import HOUR, SECOND, DeliveryKind, DeliveryState, ErrorKind, Micros, Outcome, Verdict
+from tarry.words import HOUR, SECOND, DeliveryKind, DeliveryState, Micros, Outcome, Verdict
 
 MAX_TRIES = 8
 """How often a delivery is tried before it is left to a person."""
@@ -54,14 +54,14 @@ def read_cancel(spec: JobSpec, seen: Observation) -> tuple[DeliveryState, str]:
     """What came of asking the service to cancel, and in a few words why.
 
     Done, also when the service says that there is nothing left to cancel (404, 409, 410); pending when no
-    byte can have left, so that it may be sent again; dead otherwise: it is not sent twice.
+    byte can have left, so that it may be sent again, perhaps from where its secret is known; dead
+    otherwise: it is not sent twice.
     """
     if seen.error is None:
         is_answered = seen.status is None or seen.status in _NOTHING_LEFT or _is_accepted(spec, seen.status)
         note = "called" if seen.status is None else excerpt(seen)
         return (DeliveryState.DONE if is_answered else DeliveryState.DEAD), note
-    may_repeat = not seen.error.sent and seen.error.kind is not ErrorKind.REFUSED
-    return (DeliveryState.PENDING if may_repeat else DeliveryState.DEAD), f"{seen.error.kind}: {seen.error.detail}"
+    return (DeliveryState.DEAD if seen.error.sent else DeliveryState.PENDING), f"{seen.error.kind}: {seen.error.detail}"
 
 
 def _is_accepted(spec: JobSpec, status: int) -> bool:

@@ -63,6 +63,7 @@ class Job:
     last: Observation | None
     labels: Mapping[str, str] = field(default_factory=dict)
     timeline: tuple[Tick, ...] = ()
+    cancel_requested_at: datetime | None = None
     wait_source: str | None = None
     changed_at: datetime | None = None
     stalled: bool = False

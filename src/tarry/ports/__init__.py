@@ -13,43 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, TypeAlias
 
 from tarry.deliveries import Deliveries
+from tarry.ports.events import Event as Event
+from tarry.ports.events import StoredEvent as StoredEvent
 from tarry.ports.world import Clock as Clock
 from tarry.ports.world import Offload as Offload
 from tarry.ports.world import Prepared as Prepared
 from tarry.ports.world import Transport as Transport
-from tarry.words import DeliveryKind, Instant, Json, Micros, Outcome, Phase
+from tarry.words import DeliveryKind, Instant, Micros, Outcome, Phase
 
 Place: TypeAlias = tuple[Instant, int]
 """Where a look at the jobs that are due has come to: (wake, id)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A thing that happened to a job, worth telling; `data` is small JSON."""
-
-    kind: str
-    at: Instant
-    data: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
-    """An event of the job `key` as stored: (run, seq) is its cursor within the job; `at` is in microseconds UTC."""
-
-    key: str
-    run: int
-    seq: int
-    kind: str
-    at: Instant
-    data: Mapping[str, Json] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, key: str, run: int, seq: int, event: Event) -> Self:
-        """The event at its place."""
-        return cls(key, run, seq, event.kind, event.at, event.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +59,8 @@ class JobRow:
     `state` is the encoded `JobState`; where a column of the row repeats one of its fields (`polls`,
     `polled_at`, `due`, `deadline`), the column is right. `reserved` is 1 while one poll is permitted;
     `fence`, `nonce` and `step` are the holder's proof; `wake` is when an unowned job wants an owner;
-    `cmd` counts commands of users; `paused` is 1 while nobody may poll; `spec`, `last`, `submit`,
-    `output`, `timeline` and `carried` are JSON texts.
+    `cmd` counts commands of users; `paused` is 1 while nobody may poll; `told` is the last event that
+    an `on_event` was called with; `spec`, `last`, `submit`, `output`, `timeline` and `carried` are JSON texts.
     """
 
     id: int
@@ -114,6 +90,8 @@ class JobRow:
     floor: Micros
     strikes: int
     event_seq: int
+    told: int
+    cancel_requested_at: Instant | None
     last: str | None
     submit: str | None
     output: str | None
@@ -143,7 +121,7 @@ class Grip:
 class Checkpoint:
     """One committed step of a held job: the new state and the events that go with it.
 
-    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline`, `carried` leaves what is stored.
+    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline`, `carried`, `told` leaves what is stored.
     `reserved` is 1 when the same commit also permits the next poll (never with an outcome or
     `release`, never past `max_polls`). `release` gives the job up until `due`. `polls` never falls
     below the column of the row. `deadline` and `max_polls` are written as they are: None is no
@@ -171,6 +149,7 @@ class Checkpoint:
     finished_at: Instant | None = None
     events: Sequence[Event] = ()
     owed: Sequence[DeliveryKind] = ()
+    told: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +336,16 @@ class Store(Protocol):
         """Begin the run in one compare-and-swap on `step` and `cmd`, over or not: run+1, fence+1, step+1, polls = 0,
         nobody's, due. True also for a repetition of the very same one.
         """
+        ...
+
+    def ask_to_cancel(self, job: int, run: int, now: Instant, event: Event) -> bool:
+        """Remember, once a run, that somebody wants a job that is not over to be cancelled, and owe the
+        request. Whoever holds the job is not disturbed.
+        """
+        ...
+
+    def told(self, job: int, run: int, seq: int) -> None:
+        """Remember that the events of this run were told up to `seq`; never less than before."""
         ...
 
     def find(self, namespace: str, key: str) -> JobRow | None:

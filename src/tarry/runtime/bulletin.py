@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 
 from tarry.ports import StoredEvent
@@ -12,21 +12,54 @@ from tarry.ports import StoredEvent
 log = logging.getLogger("tarry.events")
 
 
+_REMEMBERED = 10_000
+"""Of how many jobs it is known how far they were told."""
+
+
 class Bulletin:
-    """Events that were committed by this process, told once each, in order for each job."""
+    """Committed events, told once each by this process, in order for each job."""
 
     def __init__(self, on_event: Callable[[StoredEvent], object] | None) -> None:
         self.is_closed = False
         self._on_event = on_event
+        self._told: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._bells: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
 
     def tell(self, events: Sequence[StoredEvent]) -> None:
-        """Call back and ring; a callback that raises is logged and hurts nobody."""
+        """Call back, unless it was told before, and ring; a callback that raises is logged and hurts nobody."""
+        for event in events:
+            if self._told.get(event.key, (0, 0)) < (event.run, event.seq):
+                self._remember(event)
+                self._call_back(event)
+        for key in {event.key for event in events}:
+            self.ring(key)
+
+    def tell_once(self, events: Sequence[StoredEvent]) -> None:
+        """As `tell`, of a job whose other events are told elsewhere: it is not remembered how far."""
         for event in events:
             self._call_back(event)
-        for key in {event.key for event in events}:
-            for ring in self._bells.get(key, ()):
-                ring()
+            self.ring(event.key)
+
+    def ring(self, key: str) -> None:
+        """Rouse those who watch the job."""
+        for ring in self._bells.get(key, ()):
+            ring()
+
+    @property
+    def has_listener(self) -> bool:
+        """Whether there is a callback."""
+        return self._on_event is not None
+
+    def told(self, key: str, run: int) -> int:
+        """The last event of the run that was told here, as far as is remembered; 0 for none."""
+        last_run, seq = self._told.get(key, (0, 0))
+        return seq if last_run == run else 0
+
+    def _remember(self, event: StoredEvent) -> None:
+        self._told[event.key] = (event.run, event.seq)
+        self._told.move_to_end(event.key)
+        if len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
 
     def listen(self, key: str, ring: Callable[[], None]) -> Callable[[], None]:
         """Ring on every event of this key; call what is returned to stop."""

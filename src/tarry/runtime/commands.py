@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from tarry.codec import decode_spec, differences, encode_spec, encode_state, state_of
 from tarry.core.commands import nudged, respecified
-from tarry.core.deliveries import owed
+from tarry.core.deliveries import may_exist, owed
 from tarry.core.limits import Limits
 from tarry.core.machine import cancelled
 from tarry.core.spec import JobSpec
@@ -19,6 +19,7 @@ from tarry.ports import Command, Event, JobRow, StoredEvent
 from tarry.runtime.arguments import check_travels
 from tarry.runtime.drive import Parts
 from tarry.runtime.jobs import Jobs
+from tarry.runtime.logbook import record
 from tarry.words import Instant, micros
 
 _TRIES = 20
@@ -47,16 +48,18 @@ class Commands:
         self._store = parts.store
         self._units = parts.units
         self._clock = parts.clock
-        self._tell = parts.tell
+        self._herald = parts.herald
         self._jobs = jobs
         self._rouse = rouse
 
-    async def cancel(self, key: str) -> JobRow:
-        """End the job as cancelled; one that is over stays as it ended."""
+    async def cancel(self, key: str, *, remote: bool) -> JobRow:
+        """End the job as cancelled, or ask the service to; one that is over stays as it ended."""
         for _ in range(_TRIES):
             row = await self._jobs.found(key)
             if row.outcome is not None:
                 return row
+            if remote and _may_ask(row):
+                return await self._ask_to_cancel(row)
             now = self._clock.now()
             event = Event(
                 "finished", now, {"outcome": "cancelled", "reason": "cancelled here", "polls": row.polls + row.reserved}
@@ -64,8 +67,15 @@ class Commands:
             state = cancelled(state_of(row), now)
             owes = owed(decode_spec(row.spec), state)
             if await self._units.ask(self._store.cancel, row.id, row.step, encode_state(state), now, [event], owes):
-                self._told(row, [event])
+                record(state_of(row), state, now)
+                self._rouse(row.id)
+                self._herald.tell_end(row, [StoredEvent.of(row.key, row.run, row.event_seq + 1, event)])
         raise _too_fast(key)
+
+    async def _ask_to_cancel(self, row: JobRow) -> JobRow:
+        now = self._clock.now()
+        await self._units.ask(self._store.ask_to_cancel, row.id, row.run, now, Event("cancel_requested", now))
+        return await self._jobs.found(row.key)
 
     async def nudge(self, key: str) -> JobRow:
         """Bring the next poll forward."""
@@ -104,15 +114,11 @@ class Commands:
             if change is None:
                 return row
             if await self._units.ask(self._store.command, _written(row, change)):
-                self._told(row, [change.event])
+                self._rouse(row.id)
+                self._herald.ring(row.key)
                 return await self._jobs.found(row.key)
             row = await self._jobs.found(row.key)
         raise _too_fast(row.key)
-
-    def _told(self, row: JobRow, events: Sequence[Event]) -> None:
-        first = row.event_seq + 1
-        self._rouse(row.id)
-        self._tell([StoredEvent.of(row.key, row.run, first + i, event) for i, event in enumerate(events)])
 
 
 def _nudge(row: JobRow, now: Instant) -> _Change:
@@ -160,3 +166,9 @@ def _written(row: JobRow, change: _Change) -> Command:
 
 def _too_fast(key: str) -> StoreError:
     return StoreError(f"job {key!r} moves on faster than it can be told anything; try again")
+
+
+def _may_ask(row: JobRow) -> bool:
+    """Whether there may be a remote job, and a request to cancel it."""
+    spec = decode_spec(row.spec)
+    return spec.cancel is not None and may_exist(spec, state_of(row))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +20,14 @@ from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import DEFAULT
 from tarry.errors import LeaseLost
-from tarry.ports import Checkpoint, Clock, Store, StoredEvent
+from tarry.ports import Checkpoint, Clock, Store
 from tarry.runtime.aside import Aside, Misbehaved
 from tarry.runtime.calls import Calls
 from tarry.runtime.followed import Followed
+from tarry.runtime.herald import Herald
 from tarry.runtime.hold import Hold
 from tarry.runtime.hosts import Hosts, Turn, host_of
+from tarry.runtime.logbook import record
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
 from tarry.words import SECOND, CallKind, ErrorKind
@@ -46,7 +48,7 @@ class Parts:
     hosts: Hosts
     aside: Aside
     token: Callable[[], str]
-    tell: Callable[[Sequence[StoredEvent]], None]
+    herald: Herald
     namespace: str
 
 
@@ -70,24 +72,27 @@ class Drive:
         self._calls = parts.calls
         self._hosts = parts.hosts
         self._aside = parts.aside
-        self._tell = parts.tell
+        self._herald = parts.herald
 
     async def run(self, job: Followed, hold: Hold) -> None:
         """Drive until the job is over, nobody waits any more, or the wait is long.
 
         Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
+        await self._herald.catch_up(hold.row)
         while job.waiters and not hold.row.paused and job.runs_here(hold.spec):
             job.cmd = hold.grip.cmd
             try:
                 after = await self._next(job, hold)
             except _Commanded as commanded:
                 hold = commanded.hold
+                await self._herald.catch_up(hold.row)
                 continue
             if after is None:
                 return
             hold = after
         await self._units.run(self._store.release, [hold.grip], self._clock.now())
+        await self._herald.write_down(hold.row)
 
     async def _next(self, job: Followed, hold: Hold) -> Hold | None:
         """What comes next for the job, done; None when it is no longer held. Raises `_Commanded`."""
@@ -228,17 +233,23 @@ class Drive:
     ) -> Hold | None:
         write = hold.settlement(state, decision, seen, self._clock.now())
         after = await self._commit(job, hold, write, state)
+        record(hold.state, state, self._clock.now())
         return None if isinstance(decision, Stop) or write.release else after
 
     async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
+        write = replace(write, told=self._herald.told(hold.row))
         (applied,) = await self._units.run(self._store.checkpoint, [write])
         if not applied:
             await self._check(job, hold)
             raise LeaseLost(f"job {job.key!r}: a checkpoint cannot be stored")
-        self._tell(hold.stored(write.events))
+        after = hold.committed(write, state)
+        if write.events:
+            await self._herald.tell_new(after.row)
+        if write.outcome is not None or write.release:
+            await self._herald.write_down(after.row)
         if write.owed:
             self._look()
-        return hold.committed(write, state)
+        return after
 
 
 def _slow(spec: JobSpec) -> str:

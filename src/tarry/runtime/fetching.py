@@ -33,7 +33,7 @@ class Fetching:
         self._units = parts.units
         self._clock = parts.clock
         self._calls = parts.calls
-        self._tell = parts.tell
+        self._herald = parts.herald
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, job: Followed, row: JobRow) -> None:
@@ -86,7 +86,8 @@ class Fetching:
         """Write what came of it, unless the row went on meanwhile: then another has fetched, or tried to."""
         state = encode_state(replace(state_of(row), error=error))
         if await self._units.run(self._store.fetched, row.id, row.step, state, output, [told]):
-            self._tell([StoredEvent.of(row.key, row.run, row.event_seq + 1, told)])
+            self._herald.tell([StoredEvent.of(row.key, row.run, row.event_seq + 1, told)])
+            await self._herald.write_down(row)
 
     async def _rest(self, job: Followed, row: JobRow, until: Instant) -> None:
         """Rest until then, or until the result is there, or nobody waits."""

@@ -119,6 +119,7 @@ class Followed:
         else:
             await asyncio.wait({self.over}, timeout=None if patience is None else patience / SECOND)
         if not self.over.done():
+            log.info("job %r: a caller's patience is over; the job lives on", self.key)
             raise WaitTimeout(
                 f"job {self.key!r} is not over yet; it lives on, wait for the same key again", key=self.key
             )

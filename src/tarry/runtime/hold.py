@@ -18,7 +18,7 @@ from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.texts import as_json_text
-from tarry.ports import Checkpoint, Event, Grip, JobRow, StoredEvent
+from tarry.ports import Checkpoint, Event, Grip, JobRow
 from tarry.runtime.changes import changes
 from tarry.runtime.timeline import extended
 from tarry.words import SECOND, CallKind, Instant, Json, Micros, Phase, WaitSource, micros
@@ -108,14 +108,10 @@ class Hold:
             carried=write.carried or self.row.carried,
             max_polls=write.max_polls,
             event_seq=self.row.event_seq + len(write.events),
+            told=max(self.row.told, write.told or 0),
         )
         grip = replace(self.grip, step=self.grip.step + 1)
         return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1)
-
-    def stored(self, events: Sequence[Event]) -> list[StoredEvent]:
-        """The events of the next commit with the cursors they will have."""
-        first = self.row.event_seq + 1
-        return [StoredEvent.of(self.row.key, self.row.run, first + i, event) for i, event in enumerate(events)]
 
     def _write(self, state: JobState, events: Sequence[Event]) -> Checkpoint:
         return Checkpoint(

@@ -28,6 +28,7 @@ class Jobs:
         self._units = parts.units
         self._clock = parts.clock
         self._token = parts.token
+        self._herald = parts.herald
         self._bulletin = bulletin
 
     async def found(self, key: str) -> JobRow:
@@ -36,6 +37,11 @@ class Jobs:
         if row is None:
             raise JobNotFound(f"no job has the key {key!r} in namespace {self.namespace!r}")
         return row
+
+    async def heard_of(self, row: JobRow) -> None:
+        """Tell what nobody was told of a job that is over."""
+        if row.outcome is not None:
+            await self._herald.catch_up_with_end(row)
 
     async def listed(self, page: Listing) -> list[JobRow]:
         """One page."""
@@ -80,7 +86,8 @@ class Jobs:
         """The job, and whether it was made now: somebody else may have been faster."""
         row, created = await self._units.ask(self._store.add, self._new(key, spec))
         if created:
-            self._bulletin.tell(await self.events(key, (0, 0), 1))
+            self._herald.tell(await self.events(key, (0, 0), 1))
+            await self._herald.write_down(row)
         return row, created
 
     def _new(self, key: str, spec: JobSpec) -> NewJob:

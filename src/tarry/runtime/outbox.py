@@ -62,6 +62,7 @@ class Outbox:
         self._aside = parts.aside
         self._token = parts.token
         self._namespace = parts.namespace
+        self._herald = parts.herald
         self._fetching = fetching
         self._next_at: Instant | None = None
         self._foreign: dict[int, Instant] = {}
@@ -177,8 +178,15 @@ class Outbox:
         log.log(level, "job %r: %s is %s, try %d: %s", taken.key, taken.kind, made.state, taken.tries, note)
         try:
             await self._units.run(self._store.deliveries.settle, taken, worker, now, made.state, note, wake)
+            await self._tell(taken)
         except StoreError:
             log.exception("job %r: what came of its %s was not written", taken.key, taken.kind)
+
+    async def _tell(self, taken: Delivery) -> None:
+        """Tell of what was delivered for a job that is over; whoever holds one that is not tells of it itself."""
+        for row in await self._rows([taken.job]):
+            if row.outcome is not None:
+                await self._herald.catch_up_with_end(row)
 
     async def _made(self, taken: Delivery) -> _Made:
         rows = await self._rows([taken.job])
@@ -197,6 +205,8 @@ class Outbox:
     async def _cancelled(self, taken: Delivery, spec: JobSpec, row: JobRow) -> _Made:
         if spec.cancel is None:
             return _Made(DeliveryState.DONE, "there is no cancel to send any more")
+        if row.outcome is None and spec.submit is not None and row.submit is None:
+            return _failed(taken, "the submit is not answered yet")
         call = Call(CallKind.CANCEL, micros(spec.limits.poll_timeout))
         state, note = read_cancel(spec, await self._calls.make(spec, call, values_of(spec, row), row.token))
         return _failed(taken, note) if state is DeliveryState.PENDING else _Made(state, note)

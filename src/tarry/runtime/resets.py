@@ -30,7 +30,7 @@ class Resets:
         self._units = parts.units
         self._clock = parts.clock
         self._token = parts.token
-        self._tell = parts.tell
+        self._herald = parts.herald
         self._jobs = jobs
         self._rouse = rouse
 
@@ -61,7 +61,7 @@ class Resets:
         if not await self._units.ask(self._store.restart, restart):
             return False
         self._rouse(row.id)
-        self._tell([StoredEvent.of(row.key, row.run + 1, row.event_seq + 1, event) for event in restart.events])
+        self._herald.tell([StoredEvent.of(row.key, row.run + 1, row.event_seq + 1, event) for event in restart.events])
         return True
 
     def _anew(self, row: JobRow, spec: JobSpec, now: Instant) -> Restart:

@@ -52,6 +52,7 @@ def snapshot(row: JobRow) -> Job:
             last=_last(row),
             labels=row.labels,
             timeline=ticks(row.timeline, row.created_at),
+            cancel_requested_at=_moment(row.cancel_requested_at),
             wait_source=None if row.due is None else str(state.wait_source),
             changed_at=_moment(state.changed_at),
             stalled=state.stalled,

@@ -79,6 +79,7 @@ class Waiting:
         """The final row of a job."""
         began = self._clock.now()
         row = await self._row(key, spec, reuse, patience)
+        await self._jobs.heard_of(row)
         if row.outcome is not None and not lacks_result(row):
             return row
         left = patience and max(began + patience - self._clock.now(), 1)

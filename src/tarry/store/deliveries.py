@@ -71,12 +71,7 @@ class SqlDeliveries:
             )
             .values(owner=None, nonce=None)
         )
-        # As after a command, a holder's next write misses, so that it counts the job's events anew.
-        self._tell = (
-            update(job)
-            .where(job.c.id == p(job.c.id))
-            .values(event_seq=job.c.event_seq + 1, cmd=job.c.cmd + case((job.c.outcome.is_(None), 1), else_=0))
-        )
+        self._tell = update(job).where(job.c.id == p(job.c.id)).values(event_seq=job.c.event_seq + 1)
         named = select(job.c.id).where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
         self._again = (
             update(outbox)

@@ -17,8 +17,8 @@ NAMESPACE_BYTES = 255
 KEY_BYTES = 1024
 
 _NUMBERS = (
-    "id run fence step cmd paused polls reserved created_at floor strikes event_seq",
-    "owner polled_at due wake deadline max_polls finished_at",
+    "id run fence step cmd paused polls reserved created_at floor strikes event_seq told",
+    "owner polled_at due wake deadline max_polls finished_at cancel_requested_at",
 )
 _TEXTS = (
     "namespace key token fingerprint spec state",

@@ -181,6 +181,21 @@ class SqlStore:
         """Begin the run if the job is still at its step and command."""
         return self._commands.restart(restart)
 
+    def ask_to_cancel(self, job: int, run: int, now: Instant, event: Event) -> bool:
+        """Remember it, and owe the request, if the job is not over and nobody asked before."""
+        params = {"p_id": job, "p_run": run, "p_cancel_requested_at": now}
+        with self._database.write() as connection:
+            if connection.execute(self._sql.ask_to_cancel, params).rowcount != 1:
+                return False
+            append(connection, self._sql, job, [event])
+            self._owe(connection, job, [DeliveryKind.CANCEL], now)
+            return True
+
+    def told(self, job: int, run: int, seq: int) -> None:
+        """Remember how far the events of this run were told."""
+        with self._database.write() as connection:
+            connection.execute(self._sql.told, {"p_id": job, "p_run": run, "p_told": seq})
+
     def find(self, namespace: str, key: str) -> JobRow | None:
         """The job with this key; `CheckpointError` when its row is damaged."""
         if not (fits(namespace) and fits(key)):
@@ -318,7 +333,7 @@ def _left(write: Checkpoint) -> int:
 def _columns(write: Checkpoint) -> dict[str, Any]:
     over = write.outcome is not None
     texts = ("state", "last", "submit", "output", "timeline", "carried")
-    plain = ("polls", "polled_at", "deadline", "floor", "reserved", "finished_at")
+    plain = ("polls", "polled_at", "deadline", "floor", "reserved", "finished_at", "told")
     return {
         **grip_params(write.grip),
         **{f"p_{name}": cleaned(getattr(write, name)) for name in texts},

@@ -73,6 +73,17 @@ class Statements:
         self.checkpoint = _checkpoint(job)
         self.release = _release(job)
         self.cancel = _cancel(job)
+        self.ask_to_cancel = (
+            update(job)
+            .where(job.c.id == p(job.c.id), job.c.run == p(job.c.run))
+            .where(job.c.outcome.is_(None), job.c.cancel_requested_at.is_(None))
+            .values(cancel_requested_at=p(job.c.cancel_requested_at), event_seq=job.c.event_seq + 1)
+        )
+        self.told = (
+            update(job)
+            .where(job.c.id == p(job.c.id), job.c.run == p(job.c.run), job.c.told < p(job.c.told))
+            .values(told=p(job.c.told))
+        )
         self.fetched = _fetched(job)
         self.applied = _applied(job)
         self.cancelled = _cancelled(job)
@@ -116,7 +127,7 @@ def _add_spec(spec: Table) -> Insert:
 
 
 def _add_job(job: Table) -> Insert:
-    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, polls=0, reserved=0, strikes=0)
+    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, polls=0, reserved=0, strikes=0, told=0)
 
 
 def _held(job: Table, *, any_command: bool = False) -> ColumnElement[bool]:
@@ -163,7 +174,7 @@ def _reserve(job: Table) -> Update:
 def _checkpoint(job: Table) -> Update:
     over = p(job.c.outcome).is_not(None)
     leaves = or_(over, bindparam("p_left") == 1)
-    kept = ("floor", "spec", "last", "submit", "output", "timeline", "carried")
+    kept = ("floor", "spec", "last", "submit", "output", "timeline", "carried", "told")
     plain = ("state", "phase", "polls", "polled_at", "reserved", "deadline", "max_polls", "outcome", "finished_at")
     return (
         update(job)

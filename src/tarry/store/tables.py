@@ -104,6 +104,8 @@ class Tables:
             Column("floor", BigInteger, nullable=False),
             Column("strikes", Integer, nullable=False),
             Column("event_seq", BigInteger, nullable=False),
+            Column("told", BigInteger, nullable=False),
+            Column("cancel_requested_at", BigInteger),
             Column("last", Text),
             Column("submit", Text),
             Column("output", Text),

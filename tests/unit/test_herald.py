@@ -1,0 +1,79 @@
+"""Events are told at least once: how far they were told is part of the row."""
+
+from __future__ import annotations
+
+import pytest
+
+from tarry import WaitTimeout
+from tests.pollers import QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
+
+
+def test_what_was_told_is_not_told_again() -> None:
+    """By the next process too, though it hears of all that comes after."""
+    world = World([QUEUED, RUNNING, SUCCEEDED])
+
+    async def main() -> None:
+        for patience in (1, 3, None, None):
+            async with world.poller() as poller:
+                try:
+                    await poller.await_job("orders", spec_of(), wait_timeout=patience)
+                except WaitTimeout:
+                    continue
+
+    world.run(main)
+    assert [event.seq for event in world.told] == list(range(1, world.told[-1].seq + 1))
+    assert world.kinds()[-1] == "finished"
+
+
+@pytest.mark.parametrize("told", [0, 2, 4])
+def test_what_a_crash_kept_from_being_told_is_told_by_the_next(told: int) -> None:
+    """With the same cursors, also when the next process only looks at a job that is over."""
+    world = World([QUEUED, SUCCEEDED])
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            await poller.await_job("orders", spec_of())
+        with world.store._database.write() as connection:
+            connection.exec_driver_sql(f"UPDATE tarry_job SET told = {told}")
+        first = world.told[:]
+        world.told.clear()
+        async with world.poller() as poller:
+            await poller.await_job("orders")
+            await poller.await_job("orders")
+        assert world.told == first[told:]
+
+    world.run(main)
+
+
+def test_a_poller_without_a_callback_leaves_what_is_to_be_told() -> None:
+    """The next with one hears of all that was missed."""
+    world = World([SUCCEEDED])
+
+    async def main() -> None:
+        async with world.poller(on_event=None) as silent:
+            await silent.await_job("orders", polled())
+        async with world.poller() as poller:
+            await poller.await_job("orders")
+            await poller.await_job("orders")
+
+    world.run(main)
+    assert world.kinds() == ["created", "status", "finished"]
+    assert world.store.find("default", "orders").told == 3  # type: ignore[union-attr]  # it is there
+
+
+def test_what_happened_between_two_owners_is_told() -> None:
+    """Such as the freeing of a job whose worker died."""
+    world = World([QUEUED, QUEUED, SUCCEEDED])
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("orders", polled(), wait_timeout=1)
+        with world.store._database.write() as connection:
+            connection.exec_driver_sql("UPDATE tarry_job SET owner = 77, wake = NULL")
+        async with world.poller() as poller:
+            await poller.await_job("orders", polled())
+
+    world.run(main)
+    assert "freed" in world.kinds()
+    assert [event.seq for event in world.told] == list(range(1, len(world.told) + 1))
