@@ -230,10 +230,7 @@ class Poller:
         return snapshot(await self._inside.attaching.row(key, spec, reuse))
 
     async def dead_letters(self, after: int = 0, limit: int = 100) -> list[Delivery]:
-        """What was owed after the end of a job, and is not tried any more; `error` says why.
-
-        A page in the order of creation: `after` is the `id` of the last one of the page before.
-        """
+        """What was owed after the end of a job, and is not tried any more: one page, `after` an `id`. `error` says why."""
         return await self._inside.engine.outbox.undelivered(after, limit)
 
     async def redeliver(self, key: str) -> int:
@@ -241,11 +238,8 @@ class Poller:
 
         Sends a cancel again, too: whoever asks for it decides that this is right.
         """
-        inside = self._inside
-        count = await inside.engine.outbox.redeliver((await inside.jobs.found(key)).key)
-        if count:
-            await inside.engine.ready()
-            inside.engine.outbox.look()
+        count = await self._inside.engine.outbox.redeliver((await self._inside.jobs.found(key)).key)
+        await self._inside.engine.deliver()
         return count
 
     async def get(self, key: str) -> Job:
@@ -286,17 +280,13 @@ class Poller:
     async def cancel(self, key: str, *, remote: bool = True) -> Job:
         """Ask the service to cancel the job, or end it here; a job that is over stays as it ended.
 
-        Where the spec has a `cancel` and the job may have been submitted, that request is sent, once,
-        and nothing ends yet: whoever polls the job goes on until it says how it ended, or a limit does. A
-        request that fails is told as an event, and is no error.
-
+        Where the spec has a `cancel` and the job may have been submitted, that request is sent, once, and nothing ends
+        yet: polling goes on until the job says how it ended, or a limit does. One that fails is an event, no error.
         Else, or with `remote=False`, the job is cancelled here and now. One poll already permitted may still go out.
         """
-        inside = self._inside
-        row = await inside.commands.cancel(key, remote=remote)
+        row = await self._inside.commands.cancel(key, remote=remote)
         if row.outcome is None:
-            await inside.engine.ready()
-            inside.engine.outbox.look()
+            await self._inside.engine.deliver()
         return snapshot(row)
 
     async def nudge(self, key: str) -> Job:

@@ -82,6 +82,11 @@ class Engine:
                 self.freed += await self._worker.bury()
                 self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
 
+    async def deliver(self) -> None:
+        """Begin what is owed and can be done here."""
+        await self.ready()
+        self.outbox.look()
+
     @property
     def is_closing(self) -> bool:
         """Whether `close` was called."""
