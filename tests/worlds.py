@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -141,44 +141,34 @@ class Process:
 MakeScene = Callable[..., Scene]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeScene]:
-    """Makes worlds, on each kind of store in turn."""
+def _scenes(folder: Path, *, is_file: bool) -> Iterator[MakeScene]:
     made: list[Scene] = []
 
     def make(*answers: Any, **options: Any) -> Scene:
-        folder = tmp_path / str(len(made))
-        folder.mkdir()
-        store = MemoryStore() if request.param == "memory" else SqlStore(f"sqlite:///{folder / 'jobs.db'}")
-        made.append(Scene(list(answers) or [DONE], store=store, folder=folder, **options))
+        home = folder / str(len(made))
+        home.mkdir()
+        store = SqlStore(f"sqlite:///{home / 'jobs.db'}") if is_file else MemoryStore()
+        made.append(Scene(list(answers) or [DONE], store=store, folder=home, **options))
         return made[-1]
 
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeScene]:
+    """Makes worlds, on each kind of store in turn."""
+    yield from _scenes(tmp_path, is_file=request.param == "sqlite")
+
+
+@pytest.fixture(name="scene")
+def scene_in_memory(tmp_path: Path) -> Iterator[MakeScene]:
+    """The same in memory alone: for a module of stories in which the store has no part."""
+    yield from _scenes(tmp_path, is_file=False)
 
 
 @pytest.fixture
 def durable(tmp_path: Path) -> Iterator[MakeScene]:
     """Makes worlds on a database file: what a killed process leaves behind."""
-    made: list[Scene] = []
-
-    def make(*answers: Any, **options: Any) -> Scene:
-        folder = tmp_path / str(len(made))
-        folder.mkdir()
-        store = SqlStore(f"sqlite:///{folder / 'jobs.db'}")
-        made.append(Scene(list(answers) or [DONE], store=store, folder=folder, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-
-
-def together(*jobs: Coroutine[Any, Any, Any]) -> Callable[[], Coroutine[Any, Any, list[Any]]]:
-    """Several coroutines as one, to run."""
-
-    async def main() -> list[Any]:
-        return await asyncio.gather(*jobs, return_exceptions=True)
-
-    return main
+    yield from _scenes(tmp_path, is_file=True)

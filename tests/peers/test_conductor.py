@@ -10,7 +10,15 @@ from tarry import Exponential, Expression, Fixed, Limits, Linear, Match, Outcome
 from tarry.core.policies import Errors
 from tarry.testing import Answer
 from tarry.words import SECOND, ErrorKind
-from tests.worlds import DONE, RUNNING, MakeScene, Scene, limits, spec_of
+from tests.worlds import (
+    DONE,
+    RUNNING,
+    MakeScene,
+    Scene,
+    limits,
+    scene_in_memory,  # noqa: F401  # a fixture: what an answer means is no matter of the store
+    spec_of,
+)
 
 NEVER = Expression("`false`")
 MINUTE = Fixed("60s")

@@ -9,7 +9,14 @@ import pytest
 from tarry import Acceptors, Exponential, Fixed, Limits, Outcome, Request, SpecError, Status
 from tarry.testing import Answer
 from tarry.words import ErrorKind
-from tests.worlds import DONE, RUNNING, MakeScene, limits, spec_of
+from tests.worlds import (
+    DONE,
+    RUNNING,
+    MakeScene,
+    limits,
+    scene_in_memory,  # noqa: F401  # a fixture: what an answer means is no matter of the store
+    spec_of,
+)
 
 ALL = "length(body.items) > `0` && length(body.items[?state != 'ready']) == `0`"
 ANY = "length(body.items[?state == 'failed']) > `0`"

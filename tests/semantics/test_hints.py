@@ -6,7 +6,14 @@ import pytest
 
 from tarry import Fixed, Hints, Outcome, Request
 from tarry.testing import Answer
-from tests.worlds import DONE, RUNNING, MakeScene, limits, spec_of
+from tests.worlds import (
+    DONE,
+    RUNNING,
+    MakeScene,
+    limits,
+    scene_in_memory,  # noqa: F401  # a fixture: what an answer means is no matter of the store
+    spec_of,
+)
 
 SUBMITTED = {
     "submit": Request("POST", "https://api.example.com/jobs", json={}),

@@ -10,7 +10,15 @@ from tarry import Acceptors, Expression, Fixed, Limits, Match, Outcome, Phase, S
 from tarry.core.policies import Errors
 from tarry.testing import Answer
 from tarry.words import ErrorKind
-from tests.worlds import DONE, RUNNING, STATE, MakeScene, limits, spec_of
+from tests.worlds import (
+    DONE,
+    RUNNING,
+    STATE,
+    MakeScene,
+    limits,
+    scene_in_memory,  # noqa: F401  # a fixture: what an answer means is no matter of the store
+    spec_of,
+)
 
 
 @pytest.mark.parametrize(
