@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tarry import Fixed, JobCancelled, Outcome
-from tests.worlds import DONE, RUNNING, MakeScene, spec_of
+from tarry import Fixed, JobCancelled, Match, Outcome, Request
+from tests.worlds import DONE, RUNNING, MakeScene, Scene, spec_of
 
 
 def test_pc_052_a_wait_that_is_cut_leaves_the_job(scene: MakeScene) -> None:
@@ -75,3 +75,49 @@ def test_pc_054_a_cancel_that_comes_too_late_changes_nothing(scene: MakeScene) -
             return await poller.cancel("orders")
 
     assert world.run(main).outcome is Outcome.SUCCEEDED
+
+
+POST = Request("POST", "https://api.example.com/jobs")
+POLL = Request("GET", "https://api.example.com/jobs/{submit.body.jobId}")
+CANCEL = Request("POST", "https://api.example.com/jobs/{submit.body.jobId}/cancel")
+STATES = Match("body.state", succeeded="DONE", cancelled="CANCELLED", pending=["RUNNING", "CANCELLING"])
+
+
+def cancelled(world: Scene, second: float = 1) -> Any:
+    """The end of a job that a person cancels, there too, after its first poll."""
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            spec = spec_of(submit=POST, poll=POLL, cancel=CANCEL, until=STATES, strategy=Fixed("5s"))
+            waiting = asyncio.create_task(poller.await_job("orders", spec, raises=False))
+            await world.at(second)
+            await poller.cancel("orders")
+            await poller.cancel("orders")
+            return await waiting
+
+    return world.run(main)
+
+
+def test_pc_052_a_person_who_cancels_tells_the_service_once(scene: MakeScene) -> None:
+    """With a request for it in the spec it is sent once, and the job is polled until the service says how it ended."""
+    world = scene()
+    world.play([RUNNING, {"state": "CANCELLING"}, {"state": "CANCELLED"}], cancel=202)
+    assert cancelled(world).outcome is Outcome.CANCELLED
+    assert (world.job.cancels, world.job.polls) == (1, 3)
+
+
+def test_pc_054_a_cancel_that_lost_the_race_is_no_error(scene: MakeScene) -> None:
+    """A 409 says that the job ended in between: the next poll tells how."""
+    world = scene()
+    world.play([RUNNING, DONE], cancel=409)
+    assert cancelled(world).outcome is Outcome.SUCCEEDED
+    assert (world.job.cancels, world.job.polls) == (1, 2)
+
+
+def test_pc_054_a_cancel_takes_its_time(scene: MakeScene) -> None:
+    """The job is over when the service says so, and not when it takes the request."""
+    world = scene()
+    world.play([RUNNING, {"state": "CANCELLING"}, {"state": "CANCELLING"}, {"state": "CANCELLED"}], cancel=202)
+    ended = cancelled(world)
+    assert (ended.outcome, ended.polls) == (Outcome.CANCELLED, 4)
+    assert world.elapsed() >= 10
