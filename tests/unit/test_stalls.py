@@ -155,6 +155,26 @@ def test_it_survives_a_restart() -> None:
     assert told["unstalled"] == {"status": "QUEUED"}
 
 
+def test_a_pause_is_no_stall() -> None:
+    """Nobody looked meanwhile: the time begins anew as the job is resumed."""
+    world = World([STILL_RUNNING])
+    job = polled(strategy=Fixed("10s"), stall=Stall("30s", fail=True))
+
+    async def main() -> JobTimedOut:
+        async with world.poller() as poller:
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("orders", job, wait_timeout="15s")
+            await poller.pause("orders")
+            await world.after(3600)
+            await poller.resume("orders")
+            with pytest.raises(JobTimedOut) as caught:
+                await poller.await_job("orders", job)
+            return caught.value
+
+    assert str(world.run(main)).startswith("orders: timed_out; stalled: no change")
+    assert world.seconds() == [0, 10, 3615, 3625, 3635, 3645]
+
+
 def test_whoever_waits_hears_of_it() -> None:
     """`JobTimedOut`, with the stall as the reason."""
     world = World([STILL_RUNNING])

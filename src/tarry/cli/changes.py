@@ -25,6 +25,7 @@ _WORDS_OF_SOURCE = {
     "error_backoff": "backoff after a failed poll",
     "deadline": "brought forward: deadline",
     "stagger": "spread out after a downtime",
+    "nudge": "a nudge",
 }
 
 

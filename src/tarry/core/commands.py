@@ -20,6 +20,11 @@ def nudged(spec: JobSpec, state: JobState, now: Instant) -> JobState:
     return hastened(spec, replace(state, nudged_at=now), now)
 
 
+def resumed(state: JobState, now: Instant) -> JobState:
+    """Go on after a pause: nobody looked meanwhile, so what may be a stall begins here."""
+    return replace(state, changed_at=now, stalled=False)
+
+
 def respecified(before: JobSpec, spec: JobSpec, state: JobState, now: Instant) -> JobState:
     """The state under a spec that takes the place of the one before, from the next poll on.
 

@@ -37,7 +37,7 @@ class Job:
     line, `owner` the worker that holds the job, if any. `output` is None until the job has
     ended well and, with a `fetch`, until its result is fetched. `paused` says that nobody polls it until it is resumed.
     `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls. `wait_source` says what set `next_poll_at`;
-    `changed_at` is when status or progress last changed, `stalled` says that this is longer ago than `stall` allows.
+    `changed_at` is when status or progress last changed (or the job was resumed), `stalled` says that this is longer ago than `stall` allows.
     """
 
     id: int

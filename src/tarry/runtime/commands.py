@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tarry.codec import decode_spec, differences, encode_spec, encode_state, state_of
-from tarry.core.commands import nudged, respecified
+from tarry.core.commands import nudged, respecified, resumed
 from tarry.core.deliveries import may_exist, owed
 from tarry.core.limits import Limits
 from tarry.core.machine import cancelled
@@ -131,7 +131,7 @@ def _pause(row: JobRow, now: Instant) -> _Change | None:
 
 
 def _resume(row: JobRow, now: Instant) -> _Change | None:
-    return _Change(Event("resumed", now), state_of(row), paused=False) if row.paused else None
+    return _Change(Event("resumed", now), resumed(state_of(row), now), paused=False) if row.paused else None
 
 
 def _respecify(spec: JobSpec) -> _Wish:
