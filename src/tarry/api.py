@@ -86,7 +86,7 @@ class Poller:
         *,
         client: AsyncClient | None = None,
         namespace: str = "default",
-        secrets: Mapping[str, str] | Callable[[str], str] | None = None,
+        secrets: Mapping[str, str] | Callable[..., str] | None = None,
         on_event: Callable[[StoredEvent], object] | None = None,
         lease: DurationLike = "30s",
         politeness: Politeness | None = None,

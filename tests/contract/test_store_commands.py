@@ -200,11 +200,15 @@ def test_a_new_run_has_nothing_of_the_last_but_its_events(bench: Bench, *, is_ov
     assert bench.store.events("default", "orders", (1, 1), 9) == events[1:]
 
 
-def test_a_new_run_keeps_the_answer_that_it_is_given(bench: Bench) -> None:
-    """Of a submit that stands."""
-    row, _ = bench.store.add(new_job())
-    assert bench.store.restart(restart(row, submit='{"id":7}'))
-    assert reread(bench.store, row).submit == '{"id":7}'
+def test_a_new_run_keeps_the_answers_that_it_is_given(bench: Bench) -> None:
+    """Of a submit that stands, and what was found since; the others are gone."""
+    row = held(bench.store)
+    names = ("submit", "baseline", "poll", "status_url")
+    bench.store.checkpoint([write(grip(row), **{name: f'"{name}"' for name in names})])
+    before = reread(bench.store, row)
+    assert bench.store.restart(restart(before, submit='{"id":7}', status_url="[]"))
+    after = reread(bench.store, row)
+    assert [getattr(after, name) for name in names] == ['{"id":7}', None, None, "[]"]
 
 
 def test_a_new_run_repeated_is_one(bench: Bench) -> None:

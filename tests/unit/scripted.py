@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
@@ -23,7 +23,7 @@ from tarry.core import (
     start,
     step,
 )
-from tarry.core import answer as answer_of
+from tarry.core.keeping import kept
 from tarry.words import SECOND, CallKind, ErrorKind, Instant, Micros
 
 Answer = Callable[[CallKind, Instant], Observation]
@@ -121,6 +121,5 @@ class Script:
         seen = answer(call.kind, self.now)
         assert seen.finished_at - self.now <= call.timeout
         self.now = seen.finished_at
-        if call.kind is CallKind.SUBMIT:
-            self.answers = replace(self.answers, submit=answer_of(seen))
         self.state, self.decision = step(self.spec, before, seen, self.now, self.answers)
+        self.answers = kept(self.spec, before, self.state, seen, self.answers)

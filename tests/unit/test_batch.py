@@ -166,7 +166,7 @@ def test_a_batch_that_cannot_work_is_refused(changes: dict[str, Any], field: str
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
-        ({"poll": Request("GET", URL, params={"ids": "{batch.ids}"})}, "poll: nothing fills {batch…}"),
+        ({"poll": Request("GET", URL, params={"ids": "{batch.ids}"})}, "poll: {batch…} is filled in a Batch only"),
         ({"poll": batch(id="{submit.body.id}")}, "poll: {submit…} needs a submit"),
     ],
     ids=["request", "submit"],

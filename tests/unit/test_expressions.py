@@ -148,7 +148,7 @@ def test_what_works_comes_back_unchanged(expression: str) -> None:
         ("state", "did you mean status or body.state"),
         ("boddy.state", "did you mean body"),
         ("xyz", r"did you mean body\.xyz\?"),
-        ("baseline.body.count", "reads baseline"),
+        ("poll.body.count", "reads poll"),
         ('headers."X-State"', 'write headers."x-state"'),
         ("headers.Location", r"write headers\.location"),
     ],

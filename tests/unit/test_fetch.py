@@ -213,9 +213,8 @@ def test_a_result_that_cannot_be_read_says_so() -> None:
 
 
 def test_placeholders_that_nothing_fills_are_refused() -> None:
-    """A baseline is not known; the poll's answer is, but to a fetch alone."""
-    with pytest.raises(SpecError, match=r"nothing fills \{baseline"):
-        spec_of(fetch=Request("GET", "https://api.example.com/{baseline.body.id}"))
+    """The answers to polls are known, the submit's only where there is one."""
+    assert polled(fetch=Request("GET", "https://api.example.com/{poll.body.id}/{baseline.body.id}"))
     with pytest.raises(SpecError, match=r"fetch: \{submit…\} needs a submit"):
         polled(fetch=RESULT)
     with pytest.raises(SpecError, match="cannot be imported"):

@@ -8,18 +8,26 @@ import pytest
 from tarry.core.moves import MOVES, IllegalMove, Move, move
 from tarry.words import Phase
 
-S, T, W, B, D = Phase.SUBMITTING, Phase.SENDING, Phase.WAITING, Phase.BLOCKED, Phase.DONE
+P, S, T, L = Phase.PREPARING, Phase.SUBMITTING, Phase.SENDING, Phase.PROBING
+W, B, D = Phase.WAITING, Phase.BLOCKED, Phase.DONE
 
 LEGAL = {
+    Move.BASELINE_SENT: {P: P},
+    Move.BASELINE_PUT_OFF: {P: P},
+    Move.BASELINE_TAKEN: {P: S},
     Move.SUBMIT_SENT: {S: T},
     Move.SUBMIT_PUT_OFF: {T: S},
-    Move.ACCEPTED: {T: W},
+    Move.SUBMIT_LOST: {T: L},
+    Move.PROBE_SENT: {L: L},
+    Move.PROBE_PUT_OFF: {L: L},
+    Move.ACCEPTED: {T: W, L: W},
     Move.POLL_SENT: {W: W, B: B},
     Move.POLL_PENDING: {W: W, B: W},
     Move.POLL_BLOCKED: {W: B, B: B},
+    Move.POLL_MOVED: {W: W, B: B},
     Move.POLL_UNCHANGED: {W: W, B: B},
     Move.POLL_FAILED: {W: W, B: B},
-    Move.END: {S: D, T: D, W: D, B: D},
+    Move.END: {P: D, S: D, T: D, L: D, W: D, B: D},
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tarry.core.answers import StatusUrl
 from tarry.core.request import Request
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
@@ -242,3 +243,51 @@ def test_a_submit_of_a_callable_has_no_url() -> None:
         "submit": {"status": None, "headers": {}, "body": {"url": "https://x.example.com/"}, "url": None}
     }
     assert "an answer leads to https://x.example.com" in refusal(Request("GET", "{submit.body.url}"), known)
+
+
+# A status URL that an answer moved.
+
+
+def moved(url: str, found_at: str | None = HOME) -> dict[str, Any]:
+    return {"status_url": StatusUrl(url, found_at, HOME)}
+
+
+def test_a_moved_status_url_stands_in_for_the_requests_own() -> None:
+    """The rest of the request stays; of its parameters those go along that the URL does not name itself."""
+    request = Request(
+        "GET", HOME, headers={"Authorization": "{secret.TOKEN}"}, params={"v": "2", "sig": "no", "key": "{key}"}
+    )
+    prepared = poll(request, **moved("https://api.example.com/ops/7?sig=a%2Fb"))
+    assert prepared.url == "https://api.example.com/ops/7?sig=a%2Fb&v=2&key=k%2F1"
+    assert ("Authorization", "TOPSECRET") in prepared.headers
+
+
+def test_a_status_url_at_another_origin_gets_no_secrets() -> None:
+    """Also when a request there found the next one within its own origin."""
+    request = Request("GET", HOME, headers={"Authorization": "{secret.TOKEN}", "X-V": "1"})
+    for found_at in (HOME, "https://files.example.com/a", None):
+        prepared = poll(request, **moved("https://files.example.com/b", found_at), allowed_hosts=["files.example.com"])
+        assert dict(prepared.headers) == {"X-V": "1", "Accept": "application/json"}
+
+
+def test_a_status_url_that_is_no_longer_allowed_is_refused() -> None:
+    """A spec may be changed after it was found."""
+    assert "allowed_hosts" in refusal(Request("GET", HOME), **moved("https://files.example.com/b"))
+
+
+def test_a_body_with_a_secret_does_not_follow_a_move() -> None:
+    """To another origin."""
+    request = Request("POST", HOME, json="{secret.TOKEN}")
+    options = moved("https://files.example.com/b", None)
+    assert "would send a secret to https://files.example.com" in refusal(request, **options)
+
+
+def test_the_home_of_secrets_is_where_the_spec_wrote_it() -> None:
+    """A URL that an answer of an allowed host leads to is not at home there."""
+    request = Request("GET", "{poll.body.url}", headers={"Authorization": "{secret.TOKEN}"})
+    known = values() | {"poll": {"body": {"url": "/result"}, "url": "https://files.example.com/b"}}
+    assert ("Authorization", "TOPSECRET") in poll(request, known).headers
+    prepared = poll(request, known, home=HOME, allowed_hosts=["files.example.com"])
+    assert prepared.url == "https://files.example.com/result"
+    assert dict(prepared.headers) == {"Accept": "application/json"}
+    assert "would send a secret" in refusal(request, known, home=HOME)

@@ -123,3 +123,8 @@ def test_all_spellings_of_a_secret_are_forgotten_at_once() -> None:
     for n in range(1_500):
         secrets.resolve([str(n)])
     assert secrets.redact("secret%2f500+ secret%2F500%20 secret/500 ") == "*** *** ***"
+
+
+def test_a_provider_without_a_signature_is_asked_by_name_alone() -> None:
+    """Some callables of C do not tell what they take."""
+    assert Secrets(str).resolve(["TOKEN"], refresh=True) == {"TOKEN": "TOKEN"}

@@ -16,8 +16,12 @@ UNTIL = Match("body.state", succeeded="OK")
     [
         ("https://api.example.com/{submit.body.id}", "https://api.example.com/x", "only after the submit"),
         (None, "https://api.example.com/{submit.body.id}", "needs a submit"),
-        (None, "https://api.example.com/{poll.body.next}", "nothing fills {poll"),
-        ("https://api.example.com/{baseline.body.at}", "https://api.example.com/x", "nothing fills {baseline"),
+        (None, "https://api.example.com/{poll.body.next}", "poll: {poll…} needs a submit"),
+        (
+            "https://api.example.com/{baseline.body.at}",
+            "https://api.example.com/x",
+            "submit: {baseline…} needs a baseline",
+        ),
     ],
 )
 def test_a_placeholder_that_nothing_fills_is_refused(submit: str | None, poll: str, words: str) -> None:

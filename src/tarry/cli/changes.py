@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
@@ -12,7 +13,12 @@ from tarry.ports import StoredEvent
 from tarry.words import Instant, Json, moment
 
 # What happens before the first poll: there is no count of polls to tell with it.
-_OF_SUBMIT = frozenset({"created", "submit_sent", "submitted", "submit_failed"})
+_OF_SUBMIT = frozenset(
+    {"created", "baseline_taken", "baseline_failed", "submit_sent", "submitted", "submit_failed", "probing"}
+    | {"probe_failed"}
+)
+
+_CALLED = re.compile(r"^(baseline|submit|probe): ")
 
 _WORDS_OF_SOURCE = {
     "start": "first poll",
@@ -22,6 +28,7 @@ _WORDS_OF_SOURCE = {
     "hint": "server's hint",
     "hint_bound": "server's hint, cut to the bound",
     "floor": "min_interval",
+    "at_once": "at once: moved, or denied",
     "error_backoff": "backoff after a failed poll",
     "deadline": "brought forward: deadline",
     "stagger": "spread out after a downtime",
@@ -105,14 +112,19 @@ def _finished(data: Mapping[str, Json]) -> str:
 
 
 def _error(data: Mapping[str, Json]) -> str:
-    return plain(readable(str(data.get("error")).removeprefix("submit: ")), 120)
+    return plain(readable(_CALLED.sub("", str(data.get("error")))), 120)
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
     "created": lambda _: "created",
     "submit_sent": lambda _: "submitting",
-    "submitted": lambda _: "submitted",
+    "baseline_taken": lambda _: "baseline taken",
+    "baseline_failed": lambda data: f"baseline failed: {_error(data)}",
+    "submitted": lambda data: "found by the probe" if data.get("by") == "probe" else "submitted",
     "submit_failed": lambda data: f"submit failed: {_error(data)}",
+    "probing": lambda _: "the answer is lost, looking for the job",
+    "probe_failed": lambda data: f"probe failed: {_error(data)}",
+    "status_url_moved": lambda data: f"polled at {_shown(data, 'to')} from now on",
     "status": _status,
     "progress": _progress,
     "blocked": lambda data: f"blocked, waits for a person (status {_shown(data, 'status')})",

@@ -152,6 +152,7 @@ def _facts(job: Job, now: datetime) -> list[tuple[str, str]]:
         ("deadline", "none" if job.deadline is None else _when(job.deadline, now, "over", quiet=over)),
         ("polls", _limit(job)),
         ("holder", "" if job.owner is None else f"worker {job.owner}"),
+        ("polled at", "" if job.status_url is None else plain(job.status_url, 300)),
         ("labels", readable_json(dict(job.labels), 300) if job.labels else ""),
     ]
 
@@ -248,6 +249,7 @@ def job_json(job: Job) -> dict[str, Any]:
         "stalled": job.stalled,
         "deadline": _iso(job.deadline),
         "finished_at": _iso(job.finished_at),
+        "status_url": job.status_url,
         "labels": dict(job.labels),
         "last": _last(job.last),
         "output": job.output,

@@ -6,12 +6,17 @@ Every text carries the version of its form. One that is damaged or newer raises
 
 from __future__ import annotations
 
-from tarry.codec.observations import (
+from tarry.codec.answers import (
     ANSWER_LIMIT,
+    decode_answer,
+    decode_status_url,
+    encode_answer,
+    encode_status_url,
+)
+from tarry.codec.observations import (
     BODY_LIMIT,
     decode_observation,
     decode_timeline,
-    encode_answer,
     encode_observation,
 )
 from tarry.codec.reading import VERSION
@@ -23,15 +28,18 @@ __all__ = [
     "ANSWER_LIMIT",
     "BODY_LIMIT",
     "VERSION",
+    "decode_answer",
     "decode_observation",
     "decode_spec",
     "decode_state",
+    "decode_status_url",
     "decode_timeline",
     "differences",
     "encode_answer",
     "encode_observation",
     "encode_spec",
     "encode_state",
+    "encode_status_url",
     "fingerprint",
     "state_of",
 ]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from tarry.codec.reading import VERSION, flag, items, optional, parsed, read, text, texts, versioned, whole
 from tarry.core import expressions
-from tarry.core.answers import answer
 from tarry.core.observation import CallError, Observation
 from tarry.core.texts import as_json_text, bounded, storable_text
 from tarry.errors import CheckpointError
 from tarry.words import CallKind, ErrorKind, Json
 
 BODY_LIMIT = 16 * 1024
-ANSWER_LIMIT = 256 * 1024
 _HEADER_LIMIT = 4 * 1024
 _URL_LIMIT = 8 * 1024
 _DETAIL_LIMIT = 500
@@ -95,11 +92,9 @@ def decode_observation(stored: str) -> Observation:
         raise CheckpointError(f"observation: damaged: {error}") from error
 
 
-def encode_answer(seen: Observation) -> str:
-    """The submit's answer as templates and conditions see it: status, headers, body, url."""
-    body, _ = bounded(seen.body, ANSWER_LIMIT)
-    headers = _headers(seen, lambda name: name not in _DROPPED_HEADERS)
-    return as_json_text(answer(replace(seen, headers=headers, body=body)))
+def sent_on(seen: Observation) -> dict[str, Any]:
+    """The headers that templates and conditions may read later."""
+    return _headers(seen, lambda name: name not in _DROPPED_HEADERS)
 
 
 def decode_timeline(stored: str | None) -> list[tuple[int, str, str | None]]:
@@ -123,12 +118,3 @@ def _headers(seen: Observation, is_kept: Callable[[str], bool]) -> dict[str, Any
 
 def _marks(value: object) -> list[tuple[int, str, str | None]]:
     return [(whole(at), text(verdict), optional(text)(source)) for at, verdict, source in items(value)]
-
-
-def check_answer(stored: str) -> None:
-    """Raise `CheckpointError` unless this is the submit's answer as `encode_answer` wrote it."""
-    read("submit", _answer, parsed(stored, "submit"))
-
-
-def _answer(value: Any) -> list[Any]:
-    return [optional(whole)(value["status"]), texts(value["headers"]), value["body"], optional(text)(value["url"])]

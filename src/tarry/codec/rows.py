@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tarry.codec.observations import check_answer, decode_timeline
+from tarry.codec.answers import decode_answer, decode_status_url
+from tarry.codec.observations import decode_timeline
 from tarry.codec.reading import parsed
 from tarry.codec.states import decode_state
 from tarry.core.state import JobState
@@ -21,8 +22,10 @@ def state_of(row: JobRow) -> JobState:
     try:
         state = decode_state(row.state)
         decode_timeline(row.timeline)
-        if row.submit is not None:
-            check_answer(row.submit)
+        decode_answer(row.submit, "submit")
+        decode_answer(row.baseline, "baseline")
+        decode_answer(row.poll, "poll")
+        decode_status_url(row.status_url)
         if row.carried is not None:
             parsed(row.carried, "carried")
     except CheckpointError as error:

@@ -1,4 +1,7 @@
-"""The answers that travel beside a state: templates and conditions need them whole, and a state stays small."""
+"""What travels beside a state: answers, which templates and conditions need whole, and the status URL.
+
+A state stays small; these are bounded in kilobytes, and stored only when they change.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,36 @@ Answer: TypeAlias = dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
+class StatusUrl:
+    """A status URL found in an answer: itself, whole, and the URL of the request that found it.
+
+    `found_at` is None where the spec writes its origin out. It counts as long as the
+    URL of the spec's `poll` is `instead_of`: another one begins anew.
+    """
+
+    url: str
+    found_at: str | None
+    instead_of: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """What was answered so far, each as `answer` gives it; None for what was not answered yet.
 
-    `submit` is the answer to the submit.
+    `submit` is the answer to the submit. `baseline` was taken before the submit, or else is
+    the first answer that the condition judged. `poll` is the last answer that it judged. `status_url`
+    is where the job is polled since an answer moved it.
     """
 
     submit: Answer | None = None
+    baseline: Answer | None = None
+    poll: Answer | None = None
+    status_url: StatusUrl | None = None
 
     def values(self, key: str, given: Json) -> dict[str, Json]:
-        """What templates can name; `given` is the spec's `input`."""
-        return {"input": given, "key": key, "submit": self.submit}
+        """What templates can name; `given` is the spec's `input`. Before the first poll, `poll` is the submit's answer."""
+        poll = self.submit if self.poll is None else self.poll
+        return {"input": given, "key": key, "submit": self.submit, "baseline": self.baseline, "poll": poll}
 
 
 def answer(seen: Observation) -> Answer:

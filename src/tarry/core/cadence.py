@@ -17,7 +17,7 @@ from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import Simple
 from tarry.core.texts import short
-from tarry.words import MINUTE, SECOND, Instant, Micros, WaitSource, micros
+from tarry.words import MINUTE, SECOND, CallKind, Instant, Micros, WaitSource, micros
 
 BACKOFF_START: Micros = 5 * SECOND
 BACKOFF_MAXIMUM: Micros = 5 * MINUTE
@@ -59,14 +59,23 @@ class _Length:
     problem: str | None = None
 
 
+_NONE = _Length(0, WaitSource.AT_ONCE)
+
+
 def next_poll(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
     """The poll after the one just answered, `state` having counted it and its failure."""
     length = _backoff(spec, state) if state.streak.length else _strategic(spec, state)
     return _schedule(spec, state, seen, now, length, last=state.polled_at)
 
 
+def at_once(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
+    """A call as soon as the floor and a hint of the last answer allow."""
+    last = state.polled_at if seen.kind is CallKind.POLL else min(seen.started_at, now)
+    return _schedule(spec, state, seen, now, _NONE, last=last, lower_bound=True)
+
+
 def next_submit(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
-    """The submit to be sent again, after the `state.streak.length`-th try in a row that was put off."""
+    """The submit (or a baseline, or a probe) to be sent again, after the `state.streak.length`-th try in a row that was put off."""
     return _schedule(spec, state, seen, now, _backoff(spec, state), last=min(seen.started_at, now))
 
 
@@ -172,7 +181,8 @@ def _schedule(
     open_from = earliest(spec, last, now)
     planned = Due(now + length.span, length.source, hold_until=hold, problem=length.problem)
     if planned.due < open_from:
-        planned = replace(planned, due=open_from, source=WaitSource.FLOOR)
+        source = length.source if length.source is WaitSource.AT_ONCE else WaitSource.FLOOR
+        planned = replace(planned, due=open_from, source=source)
     return cut(spec, state, planned, earliest=open_from)
 
 

@@ -10,10 +10,14 @@ from tarry.words import CallKind, Instant, Micros, Outcome, WaitSource
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Make this call now and cut it after `timeout` microseconds."""
+    """Make this call now and cut it after `timeout` microseconds.
+
+    `refresh`: the last one was denied, so credentials are to be fetched afresh.
+    """
 
     kind: CallKind
     timeout: Micros
+    refresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

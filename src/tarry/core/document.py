@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tarry.core.answers import Answers
+from tarry.core.answers import Answers, answer
 from tarry.core.observation import Observation
 from tarry.core.texts import as_text, short
-from tarry.words import Json
+from tarry.words import CallKind, Json
 
 if TYPE_CHECKING:
     from tarry.core.spec import JobSpec
@@ -18,17 +18,21 @@ _NONE = Answers()
 
 
 def document(spec: JobSpec, state: JobState, seen: Observation, answers: Answers = _NONE) -> dict[str, Json]:
-    """What a condition judges: the answer, the job's input, the submit's answer.
+    """What a condition judges: the answer, the job's input, the submit's answer, the baseline.
 
-    `status` is None for a callable and for a call without a response; `polls` counts
+    Without a baseline of before the submit, the first answer is one, also to itself. `status` is None for a callable and for a call without a response; `polls` counts
     this poll; `error` is the error's kind.
     """
+    baseline = answers.baseline
+    if baseline is None and spec.reads_baseline and seen.kind is CallKind.POLL and seen.error is None:
+        baseline = answer(seen)
     return {
         "status": seen.status,
         "headers": dict(seen.headers),
         "body": seen.body,
         "input": spec.input,
         "submit": answers.submit,
+        "baseline": baseline,
         "polls": state.polls,
         "error": None if seen.error is None else str(seen.error.kind),
     }

@@ -9,12 +9,25 @@ from tarry.core.decision import Decision, Stop
 from tarry.core.moves import Move, move
 from tarry.core.state import JobState
 from tarry.core.texts import short
-from tarry.words import Instant, Outcome
+from tarry.words import Instant, Outcome, Verdict
 
 Next: TypeAlias = tuple[JobState, Decision]
 """A state and what comes next for it."""
 
 _REASON = 180
+_OUTCOMES = {
+    Verdict.SUCCEEDED: Outcome.SUCCEEDED,
+    Verdict.PARTIAL: Outcome.PARTIAL,
+    Verdict.SKIPPED: Outcome.SKIPPED,
+    Verdict.FAILED: Outcome.FAILED,
+    Verdict.CANCELLED: Outcome.CANCELLED,
+    Verdict.EXPIRED: Outcome.EXPIRED,
+}
+
+
+def outcome_of(verdict: Verdict | None) -> Outcome | None:
+    """The outcome that a verdict is; None when it is not terminal."""
+    return None if verdict is None else _OUTCOMES.get(verdict)
 
 
 def end(state: JobState, outcome: Outcome, now: Instant, reason: str | None = None) -> Next:

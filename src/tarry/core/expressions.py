@@ -19,7 +19,7 @@ from tarry.core.slips import meant
 Steps: TypeAlias = tuple[str | int, ...]
 """A plain path: names and list positions."""
 
-DOCUMENT: Final = frozenset({"status", "headers", "body", "input", "submit", "polls", "error"})
+DOCUMENT: Final = frozenset({"status", "headers", "body", "input", "submit", "baseline", "polls", "error"})
 """The top-level names of the document that conditions and expressions see."""
 
 _LONGEST = 1000

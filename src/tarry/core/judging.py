@@ -1,4 +1,4 @@
-"""What an answer means: a submit's by its status, a poll's by the spec's condition.
+"""What a poll's answer means, by the spec's condition.
 
 The status of the HTTP response is not the status of the job. A condition
 judges what it is shown; all else is sorted here: unchanged, denied, missing,
@@ -7,21 +7,24 @@ gone, or a failed poll.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tarry.core import hints
 from tarry.core.batch import Batch
+from tarry.core.conditions import Condition
 from tarry.core.document import excerpt
 from tarry.core.judgement import InvalidAnswer, Judgement
 from tarry.core.observation import Observation
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
-from tarry.core.state import JobState
+from tarry.core.status_url import NowhereError
 from tarry.core.texts import short
 from tarry.words import ErrorKind, Json, Verdict
 
 _ERROR = 160
+MOVED = frozenset({307, 308})
+"""Statuses that move the status URL by themselves: the same is to be asked elsewhere."""
 
 
 class Sort(StrEnum):
@@ -30,6 +33,7 @@ class Sort(StrEnum):
     JUDGED = "judged"
     UNCHANGED = "unchanged"
     FAILED = "failed"
+    MOVED = "moved"
     DENIED = "denied"
     MISSING = "missing"
     GONE = "gone"
@@ -44,22 +48,15 @@ class Finding:
     """What a poll came to.
 
     `judgement` is there whenever the condition answered with a verdict; `error`, one
-    line, whenever the poll was no good; `spends` says that it spends the error budget.
+    line, whenever the poll was no good; `spends` says that it spends the error budget,
+    `is_unsent` that no byte of it left.
     """
 
     sort: Sort
     judgement: Judgement | None = None
     error: str | None = None
     spends: bool = False
-
-
-class Submitted(StrEnum):
-    """What a submit came to."""
-
-    ACCEPTED = "accepted"
-    AGAIN = "again"
-    LOST = "lost"
-    REFUSED = "refused"
+    is_unsent: bool = False
 
 
 def is_repeatable(spec: JobSpec) -> bool:
@@ -73,38 +70,15 @@ def is_request_to_wait(status: int | None) -> bool:
     return status in {429, 503}
 
 
-def read_submit(spec: JobSpec, state: JobState, seen: Observation) -> Submitted:
-    """What a submit's answer means; `state.submit_tries` counts this one."""
-    if seen.status is not None:
-        return _read_submit_status(spec, state, seen.status)
-    if seen.error is None:
-        return Submitted.ACCEPTED
-    if not seen.error.sent:
-        return Submitted.AGAIN
-    return Submitted.AGAIN if is_repeatable(spec) else Submitted.LOST
-
-
-def _read_submit_status(spec: JobSpec, state: JobState, status: int) -> Submitted:
-    if _is_accepted(spec.submit, status):
-        return Submitted.ACCEPTED
-    if status == 429:
-        return Submitted.AGAIN
-    if status == 408 or status // 100 == 5:  # the family of server errors
-        return Submitted.AGAIN if is_repeatable(spec) else Submitted.LOST
-    if status == 409 and state.submit_tries > 1:
-        return Submitted.ACCEPTED  # an earlier try of ours arrived: its job is the one to poll
-    return Submitted.REFUSED
-
-
 def read_poll(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Finding:
     """What a poll's answer means; `document` is what the condition is shown of it."""
-    if seen.status == 304 and not _is_accepted(spec.poll, 304):
+    if seen.status == 304 and not is_accepted(spec.poll, 304):
         return Finding(Sort.UNCHANGED)
     if not _is_shown(spec, seen):
         return _unjudged(spec, seen)
     if _is_unreadable(spec, seen):
         return _failed(ErrorKind.BAD_BODY, f"not JSON: {excerpt(seen)}")
-    finding = _judged(spec, document)
+    finding = judged(spec.until, document, redirects=spec.redirect is not None)
     return finding if _is_plain_answer(spec, seen) or _has_judged(finding) else _unjudged(spec, seen)
 
 
@@ -116,9 +90,10 @@ def _has_judged(finding: Finding) -> bool:
     return finding.judgement is not None and finding.judgement.verdict is not Verdict.UNKNOWN
 
 
-def _judged(spec: JobSpec, document: dict[str, Json]) -> Finding:
+def judged(condition: Condition, document: dict[str, Json], *, redirects: bool = False) -> Finding:
+    """What a condition makes of a document; `redirects` says that a redirect has a target."""
     try:
-        judgement = spec.until.judge(document)
+        judgement = condition.judge(document)
     except InvalidAnswer as answer:
         return Finding(Sort.INVALID, error=short(str(answer), _ERROR))
     except Exception as error:  # noqa: BLE001  # whatever a condition raises is this job's failed poll, no more
@@ -128,6 +103,8 @@ def _judged(spec: JobSpec, document: dict[str, Json]) -> Finding:
             return _failed(ErrorKind.REPORTED, f"the condition calls {judgement.value} transient", judgement)
         case Verdict.NOT_FOUND:
             return Finding(Sort.MISSING, judgement, error=f"not found: the condition says so of {judgement.value}")
+        case Verdict.REDIRECT if redirects:
+            return Finding(Sort.MOVED, judgement)
         case Verdict.REDIRECT:
             return Finding(Sort.INVALID, judgement, error="the verdict is redirect, and the spec has no target for it")
         case _:
@@ -137,13 +114,21 @@ def _judged(spec: JobSpec, document: dict[str, Json]) -> Finding:
 def _unjudged(spec: JobSpec, seen: Observation) -> Finding:
     """The meaning of an answer that the condition does not judge."""
     if seen.error is not None:
-        return _failed(seen.error.kind, seen.error.detail, spends=seen.error.kind is not ErrorKind.POOL)
+        failed = _failed(seen.error.kind, seen.error.detail, spends=seen.error.kind is not ErrorKind.POOL)
+        return replace(failed, is_unsent=not seen.error.sent)
     sort = _SORTS.get(seen.status or 0)
     if sort is not None:
         return Finding(sort, error=excerpt(seen))
+    if seen.status in MOVED and isinstance(spec.poll, Request):
+        return Finding(Sort.MOVED, error=excerpt(seen))
     is_redirect = seen.status is not None and seen.status // 100 == 3
     kind = ErrorKind.REDIRECT if is_redirect else ErrorKind.HTTP_STATUS
     return _failed(kind, excerpt(seen), spends=not _is_congested(spec, seen))
+
+
+def nowhere(error: NowhereError) -> Finding:
+    """An answer that moves the status URL to where it must not be called, or cannot be."""
+    return _failed(ErrorKind.REDIRECT, str(error))
 
 
 def _is_congested(spec: JobSpec, seen: Observation) -> bool:
@@ -165,7 +150,7 @@ def _is_plain_answer(spec: JobSpec, seen: Observation) -> bool:
     """A callable's return, a 2xx or an accepted status: an answer that any condition may judge."""
     if seen.error is not None:
         return False
-    return seen.status is None or _is_accepted(spec.poll, seen.status)
+    return seen.status is None or is_accepted(spec.poll, seen.status)
 
 
 def _is_unreadable(spec: JobSpec, seen: Observation) -> bool:
@@ -180,5 +165,6 @@ def _is_unreadable(spec: JobSpec, seen: Observation) -> bool:
     return not (seen.body is None and (seen.status in {202, 204} or "status" in roots))
 
 
-def _is_accepted(call: object, status: int) -> bool:
+def is_accepted(call: object, status: int) -> bool:
+    """Whether a call's answer with this HTTP status is read; a callable that answers for HTTP means 2xx."""
     return call.is_accepted(status) if isinstance(call, Request | Batch) else status // 100 == 2

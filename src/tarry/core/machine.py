@@ -17,18 +17,24 @@ from dataclasses import replace
 from tarry.core import cadence
 from tarry.core.answers import Answers
 from tarry.core.ending import Next, end
-from tarry.core.moves import Move, move
+from tarry.core.moves import IllegalMove, Move, move
 from tarry.core.observation import Observation
 from tarry.core.polls import polled
 from tarry.core.resuming import resume, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
-from tarry.core.submits import submitted
+from tarry.core.submits import prepared, probed, submitted
 from tarry.words import CallKind, Instant, Outcome, Phase, micros
 
 __all__ = ["cancelled", "resume", "sending", "start", "step"]
 
 _NONE = Answers()
+_SENT = {
+    CallKind.BASELINE: Move.BASELINE_SENT,
+    CallKind.SUBMIT: Move.SUBMIT_SENT,
+    CallKind.PROBE: Move.PROBE_SENT,
+    CallKind.POLL: Move.POLL_SENT,
+}
 
 
 def start(spec: JobSpec, key: str, now: Instant) -> Next:
@@ -36,7 +42,7 @@ def start(spec: JobSpec, key: str, now: Instant) -> Next:
     total = spec.limits.total_duration
     state = JobState(
         key=key,
-        phase=Phase.WAITING if spec.submit is None else Phase.SUBMITTING,
+        phase=_first_phase(spec),
         created_at=now,
         deadline=None if total is None else now + micros(total),
         due=now,
@@ -44,6 +50,12 @@ def start(spec: JobSpec, key: str, now: Instant) -> Next:
     if spec.submit is None:
         return scheduled(spec, state, cadence.first_poll(spec, state, None, now), now)
     return resume(spec, state, now)
+
+
+def _first_phase(spec: JobSpec) -> Phase:
+    if spec.submit is None:
+        return Phase.WAITING
+    return Phase.SUBMITTING if spec.baseline is None else Phase.PREPARING
 
 
 def cancelled(state: JobState, now: Instant) -> JobState:
@@ -54,9 +66,16 @@ def cancelled(state: JobState, now: Instant) -> JobState:
 
 def sending(state: JobState, kind: CallKind, now: Instant) -> JobState:
     """The state to commit before a call leaves at `now`. Raises `IllegalMove`."""
-    if kind is CallKind.SUBMIT:
-        return replace(state, phase=move(state.phase, Move.SUBMIT_SENT), submit_tries=state.submit_tries + 1)
-    return replace(state, phase=move(state.phase, Move.POLL_SENT), polled_at=now)
+    if kind not in _SENT:
+        raise IllegalMove(state.phase, kind)
+    sent = replace(state, phase=move(state.phase, _SENT[kind]))
+    match kind:
+        case CallKind.SUBMIT:
+            return replace(sent, submit_tries=state.submit_tries + 1)
+        case CallKind.POLL:
+            return replace(sent, polled_at=now)
+        case _:
+            return sent
 
 
 def step(
@@ -70,11 +89,16 @@ def step(
 
     `answers` holds what was answered before. A poll is counted here. Raises `IllegalMove` when the state awaits no such call.
     """
-    if seen.kind is CallKind.POLL:
-        return polled(spec, _counted(state, seen, now), seen, now, answers)
-    if state.phase is Phase.SUBMITTING:
-        state = sending(state, CallKind.SUBMIT, now)
-    return submitted(spec, state, seen, now)
+    match seen.kind:
+        case CallKind.POLL:
+            return polled(spec, _counted(state, seen, now), seen, now, answers)
+        case CallKind.SUBMIT:
+            sent = sending(state, CallKind.SUBMIT, now) if state.phase is Phase.SUBMITTING else state
+            return submitted(spec, sent, seen, now, answers)
+        case CallKind.BASELINE:
+            return prepared(spec, sending(state, CallKind.BASELINE, now), seen, now)
+        case kind:  # a probe; any other call is illegal here
+            return probed(spec, sending(state, kind, now), seen, now, answers)
 
 
 def _counted(state: JobState, seen: Observation, now: Instant) -> JobState:

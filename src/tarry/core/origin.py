@@ -63,6 +63,12 @@ def resolve(reference: str, base: str | None) -> str:
     return url
 
 
+def masked(url: str) -> str:
+    """The URL as it may be shown: its query, which may be a signature, is hidden."""
+    path, question, _ = url.partition("?")
+    return f"{path}?***" if question else path
+
+
 def check_found(url: str, base: str | None, allowed_hosts: Collection[str]) -> None:
     """Refuse a URL found in an answer that leaves the origin of the request that found it.
 

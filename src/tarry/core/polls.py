@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from tarry.core import cadence, phases, stalls
 from tarry.core.answers import Answers
 from tarry.core.document import document
-from tarry.core.ending import Next, end
-from tarry.core.judging import Finding, Sort, read_poll
+from tarry.core.ending import Next, end, outcome_of
+from tarry.core.judging import Finding, Sort, nowhere, read_poll
 from tarry.core.moves import Move, move
 from tarry.core.noting import noted, words_of
 from tarry.core.observation import Observation
 from tarry.core.resuming import is_overdue, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import Confirming, JobState, Streak
+from tarry.core.status_url import NowhereError, followed, redirected
 from tarry.words import Instant, Json, Outcome, Verdict, micros
 
-_OUTCOMES = {
-    Verdict.SUCCEEDED: Outcome.SUCCEEDED,
-    Verdict.PARTIAL: Outcome.PARTIAL,
-    Verdict.SKIPPED: Outcome.SKIPPED,
-    Verdict.FAILED: Outcome.FAILED,
-    Verdict.CANCELLED: Outcome.CANCELLED,
-    Verdict.EXPIRED: Outcome.EXPIRED,
-}
+Planned: TypeAlias = Callable[[JobSpec, JobState, Observation, Instant], cadence.Schedule]
+
+MAX_HOPS = 10
+"""How often the status URL may be moved in a row before an answer is judged."""
 
 
 def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answers: Answers) -> Next:
@@ -34,7 +33,9 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
     state = stalls.moved(state, noted(spec, state, finding.judgement, shown), now)
     match finding.sort:
         case Sort.JUDGED:
-            return _judged(spec, state, seen, now, shown)
+            return _judged(spec, state, seen, now, shown, answers)
+        case Sort.MOVED:
+            return _moved(spec, state, finding, seen, now, answers)
         case Sort.UNCHANGED:
             unchanged = replace(state, phase=move(state.phase, Move.POLL_UNCHANGED), streak=Streak())
             return _go_on(spec, unchanged, seen, now)
@@ -51,10 +52,17 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
             return _failed(spec, state, finding, seen, now)
 
 
-def _judged(spec: JobSpec, state: JobState, seen: Observation, now: Instant, shown: dict[str, Json]) -> Next:
+def _judged(
+    spec: JobSpec, state: JobState, seen: Observation, now: Instant, shown: dict[str, Json], answers: Answers
+) -> Next:
     """A good poll: terminal, or it goes on. Success comes before every limit."""
-    state = replace(state, streak=Streak(), found=state.found or seen.status not in {404, 410})
-    outcome = None if state.verdict is None else _OUTCOMES.get(state.verdict)
+    outcome, shows_it = outcome_of(state.verdict), seen.status not in {404, 410}
+    if outcome is None and shows_it:
+        try:
+            followed(spec, state.key, seen, answers)
+        except NowhereError as error:
+            return _failed(spec, state, nowhere(error), seen, now)
+    state = replace(state, streak=Streak(), found=state.found + shows_it, hops=0)
     if outcome is not None:
         before = state.confirming
         times = before.times + 1 if before is not None and before.outcome is outcome else 1
@@ -64,6 +72,25 @@ def _judged(spec: JobSpec, state: JobState, seen: Observation, now: Instant, sho
         return _go_on(spec, replace(state, phase=move(state.phase, Move.POLL_PENDING)), seen, now)
     made = Move.POLL_BLOCKED if state.verdict is Verdict.BLOCKED else Move.POLL_PENDING
     return _go_on(spec, replace(state, phase=move(state.phase, made), confirming=None), seen, now)
+
+
+def _moved(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, now: Instant, answers: Answers) -> Next:
+    """A good poll that sends the next ones elsewhere: there at once, as far as floor and hints allow."""
+    try:
+        redirected(spec, state.key, seen, answers, is_told=finding.judgement is not None)
+    except NowhereError as error:
+        return _failed(spec, state, nowhere(error), seen, now)
+    if state.hops >= MAX_HOPS:
+        return end(state, Outcome.INVALID, now, f"the status URL moved more than {MAX_HOPS} times in a row")
+    state = replace(
+        state,
+        phase=move(state.phase, Move.POLL_MOVED),
+        streak=Streak(),
+        hops=state.hops + 1,
+        verdict=None if finding.judgement is None else state.verdict,
+        confirming=None,
+    )
+    return _go_on(spec, state, seen, now, cadence.at_once)
 
 
 def _failed(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, now: Instant) -> Next:
@@ -84,7 +111,8 @@ def _failed(spec: JobSpec, state: JobState, finding: Finding, seen: Observation,
     outage = 0 if streak.since is None else now - streak.since
     if streak.spent >= errors.max_consecutive and outage >= micros(errors.min_outage):
         return end(state, Outcome.UNREACHABLE, now, f"{streak.spent} polls in a row failed: {finding.error}")
-    return _go_on(spec, state, seen, now)
+    is_first_denial = finding.sort is Sort.DENIED and streak.denied == 1
+    return _go_on(spec, state, seen, now, cadence.at_once if is_first_denial else cadence.next_poll)
 
 
 def _longer(streak: Streak, finding: Finding, now: Instant) -> Streak:
@@ -93,9 +121,16 @@ def _longer(streak: Streak, finding: Finding, now: Instant) -> Streak:
         length=streak.length + 1,
         spent=streak.spent + finding.spends,
         since=since,
-        denied=streak.denied + 1 if finding.sort is Sort.DENIED else 0,
+        denied=_denied(streak, finding),
         missing=streak.missing + 1 if finding.sort is Sort.MISSING else 0,
     )
+
+
+def _denied(streak: Streak, finding: Finding) -> int:
+    """Denials in a row; a call that never left says nothing of them."""
+    if finding.sort is Sort.DENIED:
+        return streak.denied + 1
+    return streak.denied if finding.is_unsent else 0
 
 
 def _is_too_early_to_be_found(spec: JobSpec, state: JobState, now: Instant) -> bool:
@@ -103,7 +138,9 @@ def _is_too_early_to_be_found(spec: JobSpec, state: JobState, now: Instant) -> b
     return not state.found and now - began <= micros(spec.errors.not_found_grace)
 
 
-def _go_on(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Next:
+def _go_on(
+    spec: JobSpec, state: JobState, seen: Observation, now: Instant, planned: Planned = cadence.next_poll
+) -> Next:
     """The job is not over by what the poll saw: by its limits, or not yet."""
     limits = spec.limits
     if limits.max_polls is not None and state.polls >= limits.max_polls:
@@ -114,4 +151,4 @@ def _go_on(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> N
     if stalled and spec.stall is not None and spec.stall.fail:
         return end(state, Outcome.TIMED_OUT, now, stalls.reason(spec.stall, state))
     state = phases.entered(spec.strategy, replace(state, stalled=stalled or state.stalled), now)
-    return scheduled(spec, state, cadence.next_poll(spec, state, seen, now), now)
+    return scheduled(spec, state, planned(spec, state, seen, now), now)

@@ -103,14 +103,19 @@ class Request(Model):
         ) -> None: ...
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Every text where a placeholder counts."""
+        return tuple(text for _, text in _texts_by_field(self))
+
+    @property
     def roots(self) -> frozenset[str]:
         """The roots of all placeholders, wherever they stand."""
-        return frozenset().union(*map(templates.roots, _texts(self)))
+        return frozenset().union(*map(templates.roots, self.texts))
 
     @property
     def secret_names(self) -> frozenset[str]:
         """The names of the secrets that the request needs."""
-        return frozenset().union(*map(templates.secret_names, _texts(self)))
+        return frozenset().union(*map(templates.secret_names, self.texts))
 
     def is_accepted(self, status: int) -> bool:
         """Whether an answer with this HTTP status is read: 2xx, and what `accepted` adds."""
@@ -324,7 +329,3 @@ def _texts_by_field(request: Request) -> Iterator[tuple[str, str]]:
     for field, value in fields.items():
         for text in templates.texts(value):
             yield field, text
-
-
-def _texts(request: Request) -> Iterator[str]:
-    return (text for _, text in _texts_by_field(request))

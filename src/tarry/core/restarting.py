@@ -50,7 +50,7 @@ def _is_in_doubt(spec: JobSpec, state: JobState) -> bool:
     if is_repeatable(spec):
         return False
     left = state.outcome is Outcome.CANCELLED and state.submit_tries > 0
-    return left or state.phase is Phase.SENDING or state.outcome is Outcome.SUBMIT_UNKNOWN
+    return left or state.phase in {Phase.SENDING, Phase.PROBING} or state.outcome is Outcome.SUBMIT_UNKNOWN
 
 
 def _not_before(spec: JobSpec, state: JobState, now: Instant) -> JobState:

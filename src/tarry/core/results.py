@@ -36,6 +36,7 @@ class Job:
     to 1 or a text, `failures` the failed polls in a row, `error` the last failure in one
     line, `owner` the worker that holds the job, if any. `output` is None until the job has
     ended well and, with a `fetch`, until its result is fetched. `paused` says that nobody polls it until it is resumed.
+    `status_url` is where an answer moved the polls to, its query hidden.
     `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls. `wait_source` says what set `next_poll_at`;
     `changed_at` is when status or progress last changed (or the job was resumed), `stalled` says that this is longer ago than `stall` allows.
     """
@@ -62,6 +63,7 @@ class Job:
     output: Any
     last: Observation | None
     labels: Mapping[str, str] = field(default_factory=dict)
+    status_url: str | None = None
     timeline: tuple[Tick, ...] = ()
     cancel_requested_at: datetime | None = None
     wait_source: str | None = None

@@ -6,40 +6,55 @@ from dataclasses import replace
 
 from tarry.core import cadence
 from tarry.core.batch import Batch
-from tarry.core.cadence import NoRoom, Schedule
+from tarry.core.cadence import Due, NoRoom, Schedule
 from tarry.core.decision import Call, Stop, Wait
 from tarry.core.ending import Next, end
 from tarry.core.judging import is_repeatable
 from tarry.core.moves import Move, move
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
-from tarry.core.state import JobState
+from tarry.core.state import JobState, Streak
 from tarry.words import CallKind, Instant, Micros, Outcome, Phase, WaitSource, micros
+
+LOST = "the answer to the submit was lost"
 
 
 def resume(spec: JobSpec, state: JobState, now: Instant) -> Next:
     """What comes next for a stored state.
 
-    A submit whose answer was lost is sent again only where that is safe. A job
+    A submit whose answer was lost is sent again only where that is safe; else a probe
+    looks for its job, if the spec has one. A job
     past its deadline gets one closing poll, unless it had one.
     """
     match state.phase:
         case Phase.DONE:
             return state, Stop(state.outcome or Outcome.INVALID)
         case Phase.SENDING if not is_repeatable(spec):
-            return end(state, Outcome.SUBMIT_UNKNOWN, now, "the answer to the submit was lost")
+            return lost(spec, state, Due(now, WaitSource.AT_ONCE), now)
         case Phase.SENDING:
             return _resume_submit(spec, replace(state, phase=move(state.phase, Move.SUBMIT_PUT_OFF)), now)
-        case Phase.SUBMITTING:
+        case Phase.PREPARING | Phase.SUBMITTING:
             return _resume_submit(spec, state, now)
+        case Phase.PROBING:
+            return _resume_probe(spec, state, now)
         case _:
             return _resume_poll(spec, state, now)
+
+
+def lost(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) -> Next:
+    """The answer to a submit that must not be repeated is lost: the probe looks for its job, if there is one."""
+    if spec.probe is None:
+        return end(state, Outcome.SUBMIT_UNKNOWN, now, LOST)
+    if is_overdue(state, now):
+        schedule = Due(now, WaitSource.AT_ONCE)
+    probing = replace(state, phase=move(state.phase, Move.SUBMIT_LOST), streak=Streak(), lost_at=now)
+    return scheduled(spec, probing, schedule, now)
 
 
 def scheduled(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) -> Next:
     """The state with its next call planned, and what comes of that."""
     if isinstance(schedule, NoRoom):
-        return end(state, Outcome.TIMED_OUT, now, schedule.reason)
+        return out_of_time(state, now, schedule.reason)
     state = replace(
         state,
         due=schedule.due,
@@ -65,10 +80,25 @@ def hastened(spec: JobSpec, state: JobState, now: Instant) -> JobState:
     return replace(state, due=soonest, wait_source=WaitSource.NUDGE, wait=soonest - now, closing=False)
 
 
+def out_of_time(state: JobState, now: Instant, reason: str | None = None) -> Next:
+    """The deadline ends the job. One whose submit may have arrived is not said to have timed out."""
+    if state.phase is Phase.PROBING:
+        return end(state, Outcome.SUBMIT_UNKNOWN, now, f"{LOST}, and the deadline came before the probe found its job")
+    return end(state, Outcome.TIMED_OUT, now, reason)
+
+
 def _resume_submit(spec: JobSpec, state: JobState, now: Instant) -> Next:
     if is_overdue(state, now):
-        return end(state, Outcome.TIMED_OUT, now)
-    return _call_or_wait(spec, state, CallKind.SUBMIT, state.due or now, now)
+        return out_of_time(state, now)
+    kind = CallKind.BASELINE if state.phase is Phase.PREPARING else CallKind.SUBMIT
+    return _call_or_wait(spec, state, kind, state.due or now, now)
+
+
+def _resume_probe(spec: JobSpec, state: JobState, now: Instant) -> Next:
+    if is_overdue(state, now) and state.streak.length:
+        return out_of_time(state, now)
+    # Past the deadline too it is made once: the job may be there, and done.
+    return _call_or_wait(spec, state, CallKind.PROBE, now if is_overdue(state, now) else _due(spec, state, now), now)
 
 
 def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
@@ -102,14 +132,15 @@ def _due(spec: JobSpec, state: JobState, now: Instant) -> Instant:
 
 def _call_or_wait(spec: JobSpec, state: JobState, kind: CallKind, due: Instant, now: Instant) -> Next:
     if due <= now:
-        return state, Call(kind, _timeout(spec, state, kind, now))
+        refresh = kind is CallKind.POLL and state.streak.denied == 1
+        return state, Call(kind, _timeout(spec, state, kind, now), refresh)
     source = state.wait_source if due == state.due else WaitSource.FLOOR
     return replace(state, due=due, wait_source=source), Wait(due, source)
 
 
 def _timeout(spec: JobSpec, state: JobState, kind: CallKind, now: Instant) -> Micros:
     """How long the call may take. The closing poll of an overdue job has its whole time."""
-    request = spec.submit if kind is CallKind.SUBMIT else spec.poll
+    request = spec.target(kind)
     bounds = [micros(spec.limits.poll_timeout)]
     request = request.request if isinstance(request, Batch) else request
     if isinstance(request, Request) and request.total_timeout is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
@@ -11,15 +12,16 @@ from tarry.core.batch import Batch
 from tarry.core.conditions import AnyCondition, Condition
 from tarry.core.durations import DurationLike
 from tarry.core.expressions import DOCUMENT, checked
+from tarry.core.expressions import roots as roots_of
 from tarry.core.function import Function, as_function
 from tarry.core.limits import Limits
 from tarry.core.model import Model
 from tarry.core.phases import AnyStrategy
 from tarry.core.policies import Errors, Hints
-from tarry.core.request import Request, plain_json, url_problem
+from tarry.core.request import Request, plain_json, url_problem, url_template_problem
 from tarry.core.stalls import Stall
 from tarry.core.strategies import DEFAULT, Strategy
-from tarry.core.templates import roots, texts
+from tarry.core.templates import ANSWER_ROOTS, roots, secret_names, texts
 from tarry.words import CallKind, Json, Outcome
 
 _LOCAL = {
@@ -32,6 +34,8 @@ _LOCAL = {
 }
 _OUTCOMES = {*(outcome.value for outcome in Outcome), "success", "failure", "any"}
 
+_CALLS = ("baseline", "submit", "probe", "poll", "fetch", "cancel")
+
 
 class JobSpec(Model):
     """How one remote job is submitted, polled, judged and limited.
@@ -41,6 +45,13 @@ class JobSpec(Model):
     - `poll`: the status call: a `Request`, an importable callable, or a `Batch` for many jobs in one call.
     - `until`: the condition that judges each answer.
     - `submit`: the request or callable that starts the job; without one the job exists already.
+    - `submitted`: a condition on the submit's answer: a terminal verdict ends the job unpolled, anything else goes on.
+    - `baseline`: a request or callable made and stored before the submit; without one, the first answer
+      that `until` judges is the baseline.
+    - `probe`: the request or callable that finds the job of a submit whose answer was lost; its answer
+      stands in for the submit's. A submit that may be sent again is, without a probe.
+    - `redirect`: where the job is polled from then on when the verdict is redirect, such as
+      "{poll.headers.location}".
     - `fetch`: the request or callable that gets the result of a job that succeeded, wholly or
       partly; `result` then reads its answer in place of the last poll's.
     - `cancel`: the request or callable that asks the service to cancel the job.
@@ -66,6 +77,10 @@ class JobSpec(Model):
     poll: Request | Function | Batch
     until: AnyCondition
     submit: Request | Function | None = None
+    submitted: AnyCondition | None = None
+    baseline: Request | Function | None = None
+    probe: Request | Function | None = None
+    redirect: str | None = None
     fetch: Request | Function | None = None
     cancel: Request | Function | None = None
     cancel_on: tuple[Outcome, ...] = ()
@@ -93,6 +108,10 @@ class JobSpec(Model):
             poll: Request | Batch | Callable[..., Any],
             until: Condition | Callable[..., Any],
             submit: Request | Callable[..., Any] | None = None,
+            submitted: Condition | Callable[..., Any] | None = None,
+            baseline: Request | Callable[..., Any] | None = None,
+            probe: Request | Callable[..., Any] | None = None,
+            redirect: str | None = None,
             fetch: Request | Callable[..., Any] | None = None,
             cancel: Request | Callable[..., Any] | None = None,
             cancel_on: Sequence[Outcome | str] = (),
@@ -119,6 +138,23 @@ class JobSpec(Model):
         return found or self.poll
 
     @property
+    def calls(self) -> dict[str, Request | Function | Batch]:
+        """What is called, by the field's name, in the order of a job's life."""
+        found = {name: getattr(self, name) for name in _CALLS}
+        return {name: call for name, call in found.items() if call is not None}
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The roots that placeholders of the calls name."""
+        return frozenset[str]().union(*map(self._roots, self.calls.values()))
+
+    @cached_property
+    def reads_baseline(self) -> bool:
+        """Whether anything reads the baseline; callables may."""
+        read = self.until.roots.union(*(roots_of(path) for path in (self.result, self.progress, self.reason) if path))
+        return "baseline" in read or bool(self.until.functions) or "baseline" in self.named
+
+    @property
     def functions(self) -> tuple[Function, ...]:
         """All callables that the spec names."""
         cancel = (self.cancel,) if isinstance(self.cancel, Function) else ()
@@ -127,15 +163,16 @@ class JobSpec(Model):
     @property
     def polling_functions(self) -> tuple[Function, ...]:
         """The callables that whoever polls the job has to know."""
-        called = tuple(call for call in (self.submit, self.poll, self.fetch) if isinstance(call, Function))
-        return (*called, *self.until.functions, *self.strategy.functions)
+        called = (call for name, call in self.calls.items() if isinstance(call, Function) and name != "cancel")
+        judging = self.until.functions if self.submitted is None else self.submitted.functions + self.until.functions
+        return (*called, *judging, *self.strategy.functions)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether an answer is judged, and the next wait set, without a callable."""
-        return self.until.is_plain and not self.strategy.functions
+    def is_plain(self, kind: CallKind) -> bool:
+        """Whether an answer to such a call is judged, and the next wait set, without a callable."""
+        judge = self.until if kind is CallKind.POLL else self.submitted
+        return (judge is None or judge.is_plain) and not self.strategy.functions
 
-    @field_validator("poll", "submit", "fetch", "cancel", mode="before")
+    @field_validator(*_CALLS, mode="before")
     @classmethod
     def _callable_by_name(cls, value: object) -> object:
         return as_function(value)
@@ -191,6 +228,27 @@ class JobSpec(Model):
             return roots(call.id)
         return frozenset() if call is None else call.roots
 
+    @field_validator("redirect")
+    @classmethod
+    def _leads_somewhere(cls, template: str | None) -> str | None:
+        problem = None if template is None else url_template_problem(template)
+        if template is not None and secret_names(template):
+            problem = "names a secret, and a status URL is stored; a secret in the params of poll is sent there, too"
+        if problem:
+            raise ValueError(problem)
+        return template
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> JobSpec:
+        for name in ("submitted", "baseline", "probe"):
+            if self.submit is None and getattr(self, name) is not None:
+                raise ValueError(f"{name}: needs a submit; add one, or leave it out")
+        if not isinstance(self.poll, Request) and self.redirect is not None:
+            raise ValueError("redirect: a callable or a batch has no status URL to move; let the poll find its own way")
+        if isinstance(self.poll, Request) and "poll" in roots(self.poll.url) and secret_names(self.poll.url):
+            raise ValueError("poll: its URL changes and is stored, and it names a secret; write that into params")
+        return self
+
     @model_validator(mode="after")
     def _any_worker_can_act(self) -> JobSpec:
         """A cancel and what `then` names may be called by any process, so nothing in them works only here."""
@@ -204,21 +262,36 @@ class JobSpec(Model):
 
     @model_validator(mode="after")
     def _templates_can_be_filled(self) -> JobSpec:
-        for name in ("submit", "poll", "fetch", "cancel"):
-            named = self._roots(getattr(self, name))
-            for root in sorted(
-                named & {"poll", "baseline", "batch"} - ({"poll"} if name in {"fetch", "cancel"} else set())
-            ):
-                raise ValueError(
-                    f"{name}: nothing fills {{{root}…}}; use {{input…}}, {{submit…}}, {{key}} or {{secret…}}"
-                )
-            if name == "submit" and "submit" in named:
-                raise ValueError("submit: {submit…} is known only after the submit; use {input…} or {key}")
-            if self.submit is None and "submit" in named:
-                raise ValueError(
-                    f"{name}: {{submit…}} needs a submit; add one, or write the URL with {{input…}} or {{key}}"
-                )
+        named = {name: self._roots(call) for name, call in self.calls.items()}
+        if self.redirect is not None:
+            named["redirect"] = roots(self.redirect)
+        for name, found in named.items():
+            for root in sorted(found & {*ANSWER_ROOTS, "batch"}):
+                problem = self._unanswered(name, root)
+                if problem:
+                    raise ValueError(f"{name}: {{{root}…}} {problem}")
         return self
+
+    def _unanswered(self, name: str, root: str) -> str | None:
+        """Why an answer is not there when this call is made; None where it is."""
+        if root == "batch":
+            return "is filled in a Batch only; use {input…}, {submit…} or {key}"
+        if root not in _ANSWERED_BEFORE.get(name, ANSWER_ROOTS):
+            return f"is known only after the {name if name == 'submit' else 'job is polled'}; use {{input…}} or {{key}}"
+        if root == "baseline":
+            is_polled = name in {"redirect", "fetch", "cancel"}  # then there is a first answer
+            return None if is_polled or self.baseline is not None else "needs a baseline; add that request"
+        if self.submit is None and (root == "submit" or name == "poll"):
+            return "needs a submit; add one, or write the URL with {input…} or {key}"
+        return None
+
+
+_ANSWERED_BEFORE: dict[str, frozenset[str]] = {
+    "baseline": frozenset(),
+    "submit": frozenset({"baseline"}),
+    "probe": frozenset({"baseline"}),
+}
+"""The answers that are there when a call is made; all of them where nothing is said."""
 
 
 def _is_host(text: str) -> bool:

@@ -58,8 +58,10 @@ class JobState:
     (None when done); `polled_at` is when the last poll started; `hold_until`
     is the end of a wait that a 429 or 503 asked for; `closing` is true once the
     last poll before the deadline has been scheduled. `submit_tries` counts
-    submits that were about to leave. `nudged_at` is when somebody asked for a poll that has
-    not started since. `found` is true once a poll saw the job.
+    submits that were about to leave; `lost_at` is when it was noticed that the answer
+    to one was lost. `nudged_at` is when somebody asked for a poll that has not started since.
+    `found` counts the polls whose judged answer showed the job (a 404 does
+    not), `hops` the moves of the status URL since the last judged one.
     `status` is the last status value the condition read, as text; `unknown`
     the values already reported as unknown. `stage` is where in `Phases` it stands.
     `changed_at` is when status or progress last changed; `stalled` is true while that is too long ago.
@@ -74,11 +76,13 @@ class JobState:
     polls: int = 0
     polled_at: Instant | None = None
     submit_tries: int = 0
+    lost_at: Instant | None = None
     submitted_at: Instant | None = None
     hold_until: Instant | None = None
     nudged_at: Instant | None = None
     closing: bool = False
-    found: bool = False
+    found: int = 0
+    hops: int = 0
     streak: Streak = Streak()
     failed_polls: int = 0
     confirming: Confirming | None = None

@@ -23,6 +23,7 @@ from tarry.words import Json
 ANSWER_ROOTS = frozenset({"submit", "poll", "baseline"})
 """Roots whose values come from the service, and so deserve no trust."""
 
+_AUTHORITY = re.compile(r"(?:https?://)?[^/?]*", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{(input|submit|poll|baseline|key|secret|batch)(\.[^{}]*?)?(:path)?\}")
 _STEP = re.compile(r"[^\s.:/?#]+")
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -81,6 +82,28 @@ def leading(url: str) -> Placeholder | None:
     """The placeholder that a URL starts with, if it does."""
     found = placeholders(url)
     return found[0] if found and found[0].start == 0 else None
+
+
+def authority_roots(url: str) -> tuple[str, ...]:
+    """The roots that decide on scheme, host and port of a URL, in order."""
+    return tuple(found.root for found in placeholders(_AUTHORITY.match(url)[0]))  # type: ignore[index]  # it may match nothing, but it matches
+
+
+def finder(url: str, values: Mapping[str, Any]) -> str | None:
+    """The URL of the request whose answer decides where this one leads; the submit's where no answer does."""
+    root = next((root for root in authority_roots(url) if root in ANSWER_ROOTS), "submit")
+    found = values.get(root)
+    at = found.get("url") if isinstance(found, Mapping) else None
+    return at if isinstance(at, str) and at else None
+
+
+def is_filled(text: str, root: str, values: Mapping[str, Any]) -> bool:
+    """Whether each placeholder of this root has a value that is not null."""
+    named = (found for found in placeholders(text) if found.root == root)
+    try:
+        return all(_look_up(found, values) is not None for found in named)
+    except MissingValue:
+        return False
 
 
 def blanked(text: str) -> str:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from tarry.core import templates
+from tarry.core.answers import StatusUrl
 from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve
 from tarry.core.request import Request, is_credential, plain_json
 from tarry.core.templates import TemplateError
 from tarry.http.secrets import SecretError, Secrets
 from tarry.ports import Prepared
 from tarry.words import CallKind, Micros, micros
-
-_AUTHORITY = re.compile(r"(?:https?://)?[^/?]*", re.IGNORECASE)
 
 
 class CallRefused(Exception):
@@ -32,21 +30,32 @@ def prepare(
     secrets: Secrets,
     timeout: Micros,
     base: str | None = None,
+    home: str | None = None,
+    status_url: StatusUrl | None = None,
     allowed_hosts: Collection[str] = (),
     idempotency_key: str | None = None,
+    refresh: bool = False,
 ) -> Prepared:
     """Fill in the request, or raise `CallRefused`.
 
-    `values` holds what placeholders may name: `input`, `key`, `submit` and `poll`, the
-    latter two as {status, headers, body, url}. `base` is the URL of the request whose
-    answer held the URL to call (default: the poll's where `poll` names it, else the submit's): a URL found in an
+    `values` holds what placeholders may name: `input`, `key`, and the answers `submit`,
+    `baseline` and `poll`, each as {status, headers, body, url}. `base` is the URL of the request whose
+    answer held the URL to call (default: of the answer that the URL names first): a URL found in an
     answer is resolved against it and keeps its origin, save for
-    `allowed_hosts`, which get no secrets. `timeout` bounds the whole call, in microseconds.
+    `allowed_hosts`. Secrets go to the origin of `home` (default: the URL's own, or `base`) and to no
+    other. A `status_url` is called instead of the request's own URL; of `params` it gets those
+    that it does not name itself. `refresh`: the last call was
+    denied, so secrets are fetched afresh. `timeout` bounds the whole call, in microseconds.
     """
-    base = base or _url_of("poll" if "poll" in _authority_roots(request) else "submit", values)
+    base = base or templates.finder(request.url, values)
     try:
-        request = _for_origin(request, _target(request, values, base, allowed_hosts), base, allowed_hosts)
-        filled = _Filling(request, {**values, "secret": secrets.resolve(request.secret_names)})
+        where = (
+            _target(request, values, base, allowed_hosts) if status_url is None else _moved(status_url, allowed_hosts)
+        )
+        request = _for_origin(request, where, home or base, allowed_hosts, is_moved=status_url is not None)
+        filled = _Filling(
+            request, {**values, "secret": secrets.resolve(request.secret_names, refresh=refresh)}, status_url
+        )
         return Prepared(
             kind=kind,
             method=request.method,
@@ -63,37 +72,37 @@ def prepare(
         raise CallRefused("a value is no valid text") from None
 
 
-def _url_of(root: str, values: Mapping[str, Any]) -> str | None:
-    answer = values.get(root)
-    url = answer.get("url") if isinstance(answer, Mapping) else None
-    return url if isinstance(url, str) and url else None
-
-
 def _target(request: Request, values: Mapping[str, Any], base: str | None, allowed_hosts: Collection[str]) -> Origin:
     """Where the call would go, before any secret is fetched; refused when it may not go there."""
     url = resolve(templates.render_url(request.url.partition("?")[0], values), base)
-    if _authority_roots(request) & templates.ANSWER_ROOTS:
+    if not templates.ANSWER_ROOTS.isdisjoint(templates.authority_roots(request.url)):
         check_found(url, base, allowed_hosts)
     return origin_of(url)
 
 
-def _authority_roots(request: Request) -> frozenset[str]:
-    """The roots that decide on scheme, host and port."""
-    found = _AUTHORITY.match(request.url)
-    return templates.roots(found.group()) if found else frozenset()
+def _moved(status_url: StatusUrl, allowed_hosts: Collection[str]) -> Origin:
+    """As `_target`: what was allowed when the URL was found may not be any more."""
+    if status_url.found_at is not None:
+        check_found(status_url.url, status_url.found_at, allowed_hosts)
+    return origin_of(status_url.url)
 
 
-def _for_origin(request: Request, target: Origin, base: str | None, allowed_hosts: Collection[str]) -> Request:
+def _for_origin(
+    request: Request, target: Origin, home: str | None, allowed_hosts: Collection[str], *, is_moved: bool
+) -> Request:
     """The request as it may go to this origin: with its secrets only where they are bound to."""
-    roots = _authority_roots(request)
-    if not roots or (base is not None and origin_of(base) == target):
+    roots = templates.authority_roots(request.url)
+    if not roots and not is_moved:
         return request
-    if roots & templates.ANSWER_ROOTS and target.is_among(allowed_hosts):
+    home = home if roots else templates.blanked(request.url)
+    if home is not None and origin_of(home) == target:
+        return request
+    if is_moved or (not templates.ANSWER_ROOTS.isdisjoint(roots) and target.is_among(allowed_hosts)):
         request = _without_credentials(request)
     if request.secret_names:
         raise OriginError(
             f"the call would send a secret to {target}; a secret goes to the origin that its request's URL writes out, "
-            "or, where a placeholder leads the URL, to the origin of the submit"
+            "or, where a placeholder leads the URL, to the origin of the request whose answer holds it"
         )
     return request
 
@@ -121,12 +130,19 @@ class _Filling:
 
     request: Request
     values: Mapping[str, Any]
+    status_url: StatusUrl | None = None
 
     def url(self, base: str | None) -> str:
-        url = resolve(templates.render_url(self.request.url, self.values), base)
-        if self.request.params:
+        params = self.request.params
+        if self.status_url is None:
+            url = resolve(templates.render_url(self.request.url, self.values), base)
+        else:
+            url = self.status_url.url
+            named = {name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
+            params = {name: value for name, value in params.items() if name not in named}
+        if params:
             # Appended, never merged: the query of a signed URL has to stay as it is.
-            url += ("&" if "?" in url else "?") + urlencode(self._pairs(self.request.params), quote_via=quote)
+            url += ("&" if "?" in url else "?") + urlencode(self._pairs(params), quote_via=quote)
         origin_of(url)
         return url
 

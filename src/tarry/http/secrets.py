@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
@@ -9,8 +10,11 @@ from urllib.parse import quote, quote_plus, unquote
 
 from tarry.errors import SpecError
 
-SecretProvider: TypeAlias = Mapping[str, str] | Callable[[str], str]
-"""Gives a secret by its name; a `LookupError` (or nothing) means that it has none."""
+SecretProvider: TypeAlias = Mapping[str, str] | Callable[..., str]
+"""Gives a secret by its name; a `LookupError` (or nothing) means that it has none.
+
+A callable that takes a keyword `refresh` gets it: true for a call after a denial.
+"""
 
 MASK = "***"
 _SHORTEST = 6  # what is shorter is a word that bodies hold anyway, and no secret
@@ -93,37 +97,52 @@ class Secrets:
     """Resolves `{secret.NAME}` at call time and masks each value it ever gave out.
 
     `provider` is None, a mapping or a callable from name to value; it is
-    asked anew for every call, so that a rotated secret is picked up.
+    asked anew for every call, so that a rotated secret is picked up; a callable that takes
+    a keyword `refresh` is told after a denial that what it gave is of no use any more.
     """
 
     def __init__(self, provider: SecretProvider | None = None) -> None:
         if not (provider is None or isinstance(provider, Mapping) or callable(provider)):
             raise SpecError("secrets", f"expected a mapping or a callable, got {type(provider).__name__}")
         self._provider = provider
+        self._refreshes = callable(provider) and _takes_refresh(provider)
         self.redact = Redactor()
 
     def __repr__(self) -> str:
         return "Secrets(***)"
 
-    def resolve(self, names: Iterable[str]) -> dict[str, str]:
-        """The values by name; `SecretError` naming the first that cannot be had."""
-        return {name: self._one(name) for name in sorted(names)}
+    def resolve(self, names: Iterable[str], *, refresh: bool = False) -> dict[str, str]:
+        """The values by name; `SecretError` naming the first that cannot be had.
 
-    def _one(self, name: str) -> str:
-        value = self._ask(name)
+        `refresh`: those given out before were denied.
+        """
+        return {name: self._one(name, refresh=refresh) for name in sorted(names)}
+
+    def _one(self, name: str, *, refresh: bool) -> str:
+        value = self._ask(name, refresh=refresh)
         if not isinstance(value, str) or not value:
             problem = "is empty" if value == "" else "is not there"
             raise SecretError(f"the secret {name} {problem}; give it to the Poller as secrets={{'{name}': …}}")
         self.redact.remember(value)
         return value
 
-    def _ask(self, name: str) -> object:
+    def _ask(self, name: str, *, refresh: bool) -> object:
         if self._provider is None:
             return None
         try:
-            return self._provider(name) if callable(self._provider) else self._provider.get(name)
+            if not callable(self._provider):
+                return self._provider.get(name)
+            return self._provider(name, refresh=refresh) if self._refreshes else self._provider(name)
         except LookupError:
             return None
         except Exception as error:  # noqa: BLE001  # the provider is foreign code: whatever it raises means no secret
             # The type alone: the provider's words may hold what it was asked for.
             raise SecretError(f"the secret {name} could not be read: {type(error).__name__}") from None
+
+
+def _takes_refresh(provider: Callable[..., str]) -> bool:
+    try:
+        taken = inspect.signature(provider).parameters.get("refresh")
+    except (TypeError, ValueError):  # a callable of C, without a signature
+        return False
+    return taken is not None and taken.kind in {taken.KEYWORD_ONLY, taken.POSITIONAL_OR_KEYWORD}

@@ -60,7 +60,8 @@ class JobRow:
     `polled_at`, `due`, `deadline`), the column is right. `reserved` is 1 while one poll is permitted;
     `fence`, `nonce` and `step` are the holder's proof; `wake` is when an unowned job wants an owner;
     `cmd` counts commands of users; `paused` is 1 while nobody may poll; `told` is the last event that
-    an `on_event` was called with; `spec`, `last`, `submit`, `output`, `timeline` and `carried` are JSON texts.
+    an `on_event` was called with; `spec`, `last`, `submit`, `baseline`, `poll`, `status_url`,
+    `output`, `timeline` and `carried` are JSON texts.
     """
 
     id: int
@@ -94,6 +95,9 @@ class JobRow:
     cancel_requested_at: Instant | None
     last: str | None
     submit: str | None
+    baseline: str | None
+    poll: str | None
+    status_url: str | None
     output: str | None
     timeline: str | None
     carried: str | None
@@ -121,7 +125,7 @@ class Grip:
 class Checkpoint:
     """One committed step of a held job: the new state and the events that go with it.
 
-    None for `spec`, `floor`, `last`, `submit`, `output`, `timeline`, `carried`, `told` leaves what is stored.
+    None for `spec`, `floor`, `told` and each of the JSON texts from `last` to `carried` leaves what is stored.
     `reserved` is 1 when the same commit also permits the next poll (never with an outcome or
     `release`, never past `max_polls`). `release` gives the job up until `due`. `polls` never falls
     below the column of the row. `deadline` and `max_polls` are written as they are: None is no
@@ -142,6 +146,9 @@ class Checkpoint:
     spec: str | None = None
     last: str | None = None
     submit: str | None = None
+    baseline: str | None = None
+    poll: str | None = None
+    status_url: str | None = None
     output: str | None = None
     timeline: str | None = None
     carried: str | None = None
@@ -181,7 +188,7 @@ class Restart:
     """A new run of a job, whoever holds it: what there was of the last run is gone, but for its events.
 
     It counts only while the row is at `step` and `cmd`. `token` is the idempotency key of
-    the new run's submit, `submit` the answer that it goes on with, if any.
+    the new run's submit; `submit`, `baseline`, `poll` and `status_url` are what it goes on with, if anything.
     """
 
     job: int
@@ -200,6 +207,9 @@ class Restart:
     max_polls: int | None
     floor: Micros
     submit: str | None = None
+    baseline: str | None = None
+    poll: str | None = None
+    status_url: str | None = None
     events: Sequence[Event] = ()
 
 

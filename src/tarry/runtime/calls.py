@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from tarry.core.answers import Answers
 from tarry.core.batch import Batch, Id
 from tarry.core.decision import Call
 from tarry.core.function import Function
 from tarry.core.observation import CallError, Observation
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
+from tarry.core.status_url import current, home_of
 from tarry.core.templates import TemplateError, render_json
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
@@ -33,21 +35,22 @@ class Calls:
         self._batches = Batches(self._asked, hosts, clock)
 
     async def make(
-        self, spec: JobSpec, call: Call, values: Mapping[str, Json], token: str, carried: str | None = None
+        self, spec: JobSpec, call: Call, key: str, answers: Answers, token: str, carried: str | None = None
     ) -> Observation:
-        """One call, cut after its timeout.
+        """One call of the job `key`, cut after its timeout.
 
         `token` is the idempotency key of a submit, `carried` the state that a callable carried so far.
         """
         target = spec.target(call.kind)
+        values = answers.values(key, spec.input)
         if isinstance(target, Function):
             return await self._function(spec, target, call, values, token, carried)
         if isinstance(target, Batch):
             return await self._batched(spec, target, call, values)
-        return await self._request(spec, target, call, values, token)
+        return await self._request(spec, target, call, values, answers, token)
 
     async def _request(
-        self, spec: JobSpec, request: Request, call: Call, values: Mapping[str, Json], token: str
+        self, spec: JobSpec, request: Request, call: Call, values: Mapping[str, Json], answers: Answers, token: str
     ) -> Observation:
         try:
             prepared = prepare(
@@ -56,7 +59,10 @@ class Calls:
                 values=values,
                 secrets=self._secrets,
                 timeout=call.timeout,
+                home=home_of(spec, request, answers),
+                status_url=current(spec, answers) if call.kind is CallKind.POLL else None,
                 allowed_hosts=spec.allowed_hosts,
+                refresh=call.refresh,
                 idempotency_key=token if call.kind is CallKind.SUBMIT else None,
             )
         except CallRefused as refused:

@@ -17,11 +17,15 @@ _BENT = frozenset(
 )
 
 
-def changes(before: JobState, after: JobState, kind: CallKind, now: Instant) -> tuple[Event, ...]:
-    """The events of one step, oldest first."""
+def changes(
+    before: JobState, after: JobState, kind: CallKind, now: Instant, *, moved_to: str | None = None
+) -> tuple[Event, ...]:
+    """The events of one step, oldest first; `moved_to` is the new status URL as it may be shown, if it is another."""
+    moved: list[tuple[str, dict[str, Json]]] = [] if moved_to is None else [("status_url_moved", {"to": moved_to})]
     found = [
         *_of_call(before, after, kind),
         *_of_status(before, after),
+        *moved,
         *_of_stall(before, after, now),
         *_of_wait(before, after),
         *_of_end(after),
@@ -30,14 +34,25 @@ def changes(before: JobState, after: JobState, kind: CallKind, now: Instant) -> 
 
 
 def _of_call(before: JobState, after: JobState, kind: CallKind) -> _News:
-    if kind is CallKind.SUBMIT and after.submitted_at is not None:
-        yield "submitted", {}
-    elif kind is CallKind.SUBMIT and after.error is not None:
-        yield "submit_failed", {"error": after.error, "try": after.submit_tries}
-    if after.streak.length and not before.streak.length and kind is CallKind.POLL:
+    if kind is not CallKind.POLL:
+        yield from _of_submit(after, kind)
+        return
+    if after.streak.length and not before.streak.length:
         yield "poll_failed", {"error": after.error}
     elif before.streak.length and not after.streak.length and after.outcome is None:
         yield "recovered", {"failed_polls": before.streak.length}
+
+
+def _of_submit(after: JobState, kind: CallKind) -> _News:
+    if after.submitted_at is not None:
+        yield "submitted", {"by": "probe"} if kind is CallKind.PROBE else {}
+    elif kind is CallKind.BASELINE and after.phase is not Phase.PREPARING and after.outcome is None:
+        yield "baseline_taken", {}
+    elif after.error is not None:
+        tried: dict[str, Json] = {"try": after.submit_tries} if kind is CallKind.SUBMIT else {}
+        yield f"{kind}_failed", {"error": after.error, **tried}
+    if kind is CallKind.SUBMIT and after.phase is Phase.PROBING:
+        yield "probing", {}
 
 
 def _of_status(before: JobState, after: JobState) -> _News:

@@ -26,7 +26,7 @@ from tarry.runtime.calls import Calls
 from tarry.runtime.followed import Followed
 from tarry.runtime.herald import Herald
 from tarry.runtime.hold import Hold
-from tarry.runtime.hosts import Hosts, Turn, host_of
+from tarry.runtime.hosts import Hosts, Turn
 from tarry.runtime.logbook import record
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
@@ -131,8 +131,8 @@ class Drive:
         async with self._turn(job, hold, call) as by_now:
             if by_now is None:
                 return hold
-            call, submits = by_now, call.kind is CallKind.SUBMIT
-            hold, seen = await (self._submitted(job, hold, call) if submits else self._polled(hold, call))
+            call = by_now
+            hold, seen = await self._made(job, hold, call)
             self._heed(hold, seen)
         after = await self._answered(job, hold, call, seen)
         if call.kind is CallKind.POLL and after is not None:
@@ -145,7 +145,7 @@ class Drive:
         if isinstance(hold.spec.target(call.kind), Batch):
             yield call  # the call that it shares with others takes one turn for all
             return
-        turn = self._hosts.line_up(self._host(hold, call.kind), job.rouse, first=hold.state.closing)
+        turn = self._hosts.line_up(hold.host(call.kind), job.rouse, first=hold.state.closing)
         try:
             if not turn.granted:
                 await self._in_line(job, hold, turn)
@@ -174,10 +174,7 @@ class Drive:
         """Spare the host where it asks for less traffic: the jobs beside this one have not heard it."""
         hint = hints.read(hold.spec.hints, seen) if is_request_to_wait(seen.status) else None
         if hint is not None:
-            self._hosts.rest(self._host(hold, seen.kind), hint.span)
-
-    def _host(self, hold: Hold, kind: CallKind) -> str:
-        return host_of(hold.spec.target(kind), hold.values)
+            self._hosts.rest(hold.host(seen.kind), hint.span)
 
     async def _answered(self, job: Followed, hold: Hold, call: Call, seen: Observation) -> Hold | None:
         """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
@@ -196,10 +193,23 @@ class Drive:
             raise LeaseLost(f"job {job.key!r}: no poll is permitted here")
         return hold.reserved()
 
+    async def _made(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
+        match call.kind:
+            case CallKind.SUBMIT:
+                return await self._submitted(job, hold, call)
+            case CallKind.POLL:
+                return await self._polled(hold, call)
+            case _:  # a baseline or a probe only looks, so nothing is committed before
+                return hold, await self._sent(hold, call)
+
     async def _polled(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Poll; the permit is spent in memory before the first byte leaves."""
         hold = replace(hold.spent(), state=sending(hold.state, call.kind, self._clock.now()))
-        return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token, hold.row.carried)
+        return hold, await self._sent(hold, call)
+
+    async def _sent(self, hold: Hold, call: Call) -> Observation:
+        row = hold.row
+        return await self._calls.make(hold.spec, call, row.key, hold.answers, row.token, row.carried)
 
     async def _submitted(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""
@@ -207,14 +217,14 @@ class Drive:
         hold = await self._commit(job, hold, hold.intent(intent, self._clock.now()), intent)
         now = self._clock.now()
         if self._worker.may_send(now):
-            return hold, await self._calls.make(hold.spec, call, hold.values, hold.row.token, hold.row.carried)
+            return hold, await self._sent(hold, call)
         error = CallError(ErrorKind.REFUSED, "not sent: the lease ran out while the store was slow", sent=False)
         return hold, Observation(call.kind, now, now, error=error)
 
     async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
         """Judge what was seen; off the event loop, in the time of a call, where a callable or its size makes it slow."""
         spec, state, answers = hold.spec, hold.state, hold.answers
-        if spec.is_plain and size(seen.body, _LIGHT) <= _LIGHT:
+        if spec.is_plain(call.kind) and size(seen.body, _LIGHT) <= _LIGHT:
             return step(spec, state, seen, self._clock.now(), answers)
         try:
             async with asyncio.timeout(call.timeout / SECOND):
@@ -225,8 +235,10 @@ class Drive:
         except Misbehaved as misbehaved:
             error = CallError(ErrorKind.CONDITION, str(misbehaved))
         # Judged without the callables, which would only hang or raise again, here on the loop.
-        unjudged = spec.model_copy(update={"until": _NEVER, "strategy": DEFAULT})
-        return step(unjudged, state, replace(seen, error=error), self._clock.now(), answers)
+        unjudged = spec.model_copy(update={"until": _NEVER, "submitted": None, "strategy": DEFAULT})
+        if call.kind is CallKind.POLL:  # any other answer came, whatever was to be made of it
+            seen = replace(seen, error=error)
+        return step(unjudged, state, seen, self._clock.now(), answers)
 
     async def _settle(
         self, job: Followed, hold: Hold, state: JobState, decision: Decision, seen: Observation | None

@@ -18,7 +18,7 @@ from tarry.core.texts import as_json_text
 from tarry.ports import Event, JobRow, StoredEvent
 from tarry.runtime.drive import Parts
 from tarry.runtime.followed import Followed
-from tarry.runtime.values import answers_of, values_of
+from tarry.runtime.values import answers_of, last_answers_of
 from tarry.runtime.views import lacks_result, unavailable
 from tarry.words import CallKind, Instant, micros
 
@@ -66,7 +66,8 @@ class Fetching:
             if found is None or not lacks_result(found):
                 return found, Fetched()
             call = Call(CallKind.FETCH, micros(spec.limits.poll_timeout))
-            seen = await self._calls.make(spec, call, values_of(spec, found), found.token, found.carried)
+            answers = last_answers_of(found)
+            seen = await self._calls.make(spec, call, found.key, answers, found.token, found.carried)
             read = read_fetch(spec, seen, tries)
             match read:
                 case Fetched():

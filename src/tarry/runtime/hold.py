@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from tarry.codec import encode_answer, encode_observation, encode_state, state_of
+from tarry.codec import encode_observation, encode_state, state_of
 from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
 from tarry.core.deliveries import owed
 from tarry.core.document import document
 from tarry.core.fetching import is_fetched
+from tarry.core.keeping import kept
 from tarry.core.observation import Observation
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
+from tarry.core.status_url import current
 from tarry.core.texts import as_json_text
 from tarry.ports import Checkpoint, Event, Grip, JobRow
 from tarry.runtime.changes import changes
+from tarry.runtime.hosts import host_of
 from tarry.runtime.timeline import extended
-from tarry.words import SECOND, CallKind, Instant, Json, Micros, Phase, WaitSource, micros
+from tarry.runtime.values import answers_of, changed_texts, moved_to
+from tarry.words import SECOND, CallKind, Instant, Micros, Phase, WaitSource, micros
 
 RESERVE_WITHIN: Micros = 5 * SECOND
 """A wait up to this long reserves its poll in the same commit; a longer one shortly before it is due."""
 
 RELEASE_BEYOND: Micros = 30 * SECOND
 """A wait longer than this gives the job up until it is due."""
+
+_NEXT = {
+    Phase.PREPARING: CallKind.BASELINE,
+    Phase.SUBMITTING: CallKind.SUBMIT,
+    Phase.SENDING: CallKind.SUBMIT,
+    Phase.PROBING: CallKind.PROBE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +63,20 @@ class Hold:
         return replace(self.of(row, spec), permit=self.permit)
 
     @property
-    def values(self) -> dict[str, Json]:
-        """What templates can name."""
-        return self.answers.values(self.row.key, self.spec.input)
-
-    @property
     def answers(self) -> Answers:
         """What was answered so far."""
-        return Answers(submit=None if self.row.submit is None else json.loads(self.row.submit))
+        return answers_of(self.row)
 
     @property
     def next_kind(self) -> CallKind:
         """What the next call of the job is."""
-        return CallKind.SUBMIT if self.state.phase in {Phase.SUBMITTING, Phase.SENDING} else CallKind.POLL
+        return _NEXT.get(self.state.phase, CallKind.POLL)
+
+    def host(self, kind: CallKind) -> str:
+        """The host that a call of this kind goes to."""
+        answers = self.answers
+        values = answers.values(self.row.key, self.spec.input)
+        return host_of(self.spec.target(kind), values, current(self.spec, answers) if kind is CallKind.POLL else None)
 
     def staggered(self, start: Instant | None, now: Instant) -> Self:
         """The hold of an overdue job that is not polled before `start`, so that not all are polled at once."""
@@ -93,9 +104,11 @@ class Hold:
         if seen is not None and is_success and not is_fetched(self.spec, state.outcome):
             selected, problem = output_of(self.spec, document(self.spec, state, seen, self.answers))
             state, output = replace(state, error=problem), as_json_text(selected)
-        write = replace(self._write(state, changes(self.state, state, kind, now)), output=output)
-        if seen is not None:
-            write = self._with_answer(write, state, seen)
+        if seen is None:
+            write = self._write(state, changes(self.state, state, kind, now))
+        else:
+            write = self._with_answer(state, seen, now)
+        write = replace(write, output=output)
         return self._with_wait(write, state, decision.due - now) if isinstance(decision, Wait) else write
 
     def committed(self, write: Checkpoint, state: JobState) -> Self:
@@ -104,6 +117,9 @@ class Hold:
             self.row,
             last=write.last or self.row.last,
             submit=write.submit or self.row.submit,
+            baseline=write.baseline or self.row.baseline,
+            poll=write.poll or self.row.poll,
+            status_url=write.status_url or self.row.status_url,
             timeline=write.timeline or self.row.timeline,
             carried=write.carried or self.row.carried,
             max_polls=write.max_polls,
@@ -130,17 +146,19 @@ class Hold:
             events=events,
         )
 
-    def _with_answer(self, write: Checkpoint, state: JobState, seen: Observation) -> Checkpoint:
-        write = replace(write, carried=seen.carried)
-        if seen.kind is CallKind.SUBMIT:
-            accepted = state.submitted_at is not None
-            last = encode_observation(seen, self.spec.keep) if state.outcome else None
-            return replace(write, submit=encode_answer(seen) if accepted else None, last=last)
-        ring = extended(self.row.timeline, self.state, state)
-        return replace(write, last=encode_observation(seen, self.spec.keep), timeline=ring)
+    def _with_answer(self, state: JobState, seen: Observation, now: Instant) -> Checkpoint:
+        before = self.answers
+        after = kept(self.spec, self.state, state, seen, before)
+        events = changes(self.state, state, seen.kind, now, moved_to=moved_to(before, after))
+        write = replace(self._write(state, events), carried=seen.carried, **changed_texts(before, after, seen))
+        # An answer on the way to the job is shown as its last one only where no other will come.
+        if seen.kind is CallKind.POLL or state.outcome is not None:
+            write = replace(write, last=encode_observation(seen, self.spec.keep))
+        is_poll = seen.kind is CallKind.POLL
+        return replace(write, timeline=extended(self.row.timeline, self.state, state)) if is_poll else write
 
     def _with_wait(self, write: Checkpoint, state: JobState, wait: Micros) -> Checkpoint:
-        polls_next = state.submitted_at is not None or self.spec.submit is None
+        polls_next = state.phase in {Phase.WAITING, Phase.BLOCKED}
         is_open = self.row.max_polls is None or state.polls < self.row.max_polls
         reserve = polls_next and is_open and wait <= RESERVE_WITHIN
         return replace(write, reserved=int(reserve), release=wait > RELEASE_BEYOND)

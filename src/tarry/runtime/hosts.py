@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from tarry.core.answers import StatusUrl
 from tarry.core.batch import Batch
 from tarry.core.function import Function
 from tarry.core.politeness import Politeness
@@ -150,13 +151,16 @@ class Hosts:
             self._serve()
 
 
-def host_of(target: Request | Function | Batch, values: Mapping[str, Json]) -> str:
+def host_of(target: Request | Function | Batch, values: Mapping[str, Json], status_url: StatusUrl | None = None) -> str:
     """The host and port that a call goes to, a callable counting as a host of its own.
 
-    A URL that names none goes to where the submit went; one that cannot be told goes to "".
+    A status URL that was moved stands in for the target's own. A URL that names none goes to
+    where the submit went; one that cannot be told goes to "".
     """
     if isinstance(target, Function):
         return target.function
+    if status_url is not None:
+        return _host(status_url.url)
     request = target.request if isinstance(target, Batch) else target
     try:
         url = render_url(request.url.partition("?")[0], values)

@@ -25,7 +25,7 @@ from tarry.ports import JobRow
 from tarry.runtime.calls import is_cancelled
 from tarry.runtime.drive import Parts
 from tarry.runtime.fetching import Fetching
-from tarry.runtime.values import values_of
+from tarry.runtime.values import last_answers_of
 from tarry.runtime.views import failure, lacks_result, result
 from tarry.words import MINUTE, CallKind, DeliveryKind, DeliveryState, Instant, Micros, micros
 
@@ -208,7 +208,7 @@ class Outbox:
         if row.outcome is None and spec.submit is not None and row.submit is None:
             return _failed(taken, "the submit is not answered yet")
         call = Call(CallKind.CANCEL, micros(spec.limits.poll_timeout))
-        state, note = read_cancel(spec, await self._calls.make(spec, call, values_of(spec, row), row.token))
+        state, note = read_cancel(spec, await self._calls.make(spec, call, row.key, last_answers_of(row), row.token))
         return _failed(taken, note) if state is DeliveryState.PENDING else _Made(state, note)
 
     async def _called(self, taken: Delivery, spec: JobSpec, row: JobRow) -> _Made:

@@ -76,7 +76,7 @@ def _same(row: JobRow, spec: JobSpec, now: Instant) -> Restart:
             f"job {row.key!r}: nobody knows of a remote job that could be polled, since its submit was lost or refused; "
             "look there, then reset it with submit_answer=… (it is there) or resubmit=True (it is not)"
         )
-    return replace(_restart(row, spec, state, now, "poll"), submit=row.submit)
+    return replace(_following(row, spec, state, now, "poll"), submit=row.submit)
 
 
 def _answered(row: JobRow, spec: JobSpec, answer: Any, now: Instant) -> Restart:
@@ -85,7 +85,7 @@ def _answered(row: JobRow, spec: JobSpec, answer: Any, now: Instant) -> Restart:
         raise StoreError(f"job {row.key!r}: its submit was answered already; reset it without submit_answer")
     state = followed_anew(spec, known, now, accepted=True)
     assert state is not None  # noqa: S101  # an accepted job is there
-    return replace(_restart(row, spec, state, now, "answer"), submit=encode_answer(_observation(answer, now)))
+    return replace(_following(row, spec, state, now, "answer"), submit=encode_answer(_observation(answer, now)))
 
 
 def _known(row: JobRow, now: Instant) -> JobState:
@@ -116,6 +116,12 @@ def _restart(row: JobRow, spec: JobSpec, state: JobState, now: Instant, how: str
         submit=None,
         events=[Event("reset", now, told)],
     )
+
+
+def _following(row: JobRow, spec: JobSpec, state: JobState, now: Instant, how: str) -> Restart:
+    """The run that goes on with the same remote job: what its answers told stays known."""
+    anew = _restart(row, spec, state, now, how)
+    return replace(anew, baseline=row.baseline, poll=row.poll, status_url=row.status_url)
 
 
 def _observation(answer: Any, now: Instant) -> Observation:

@@ -21,7 +21,6 @@ from tarry.runtime.drive import Parts
 from tarry.runtime.engine import CLAIM_AHEAD, Engine
 from tarry.runtime.followed import Followed, unknown_callable
 from tarry.runtime.hold import Hold
-from tarry.runtime.hosts import host_of
 from tarry.runtime.stagger import LATE, MOST, Stagger
 from tarry.words import MINUTE, SECOND, Instant, Micros
 
@@ -201,7 +200,7 @@ class Sweep:
             hold = Hold.of(row, decode_spec(row.spec))
             problem: Exception | None = unknown_callable(hold.spec)
             if problem is None:
-                return host_of(hold.spec.target(hold.next_kind), hold.values)
+                return hold.host(hold.next_kind)
         except CheckpointError as damaged:
             problem = damaged
         if row.id not in self._known:

@@ -14,8 +14,9 @@ LENGTH = 64
 def extended(ring: str | None, before: JobState, after: JobState) -> str:
     """The ring with one more poll: [milliseconds since creation, verdict, what set the wait after it]."""
     started = after.polled_at if after.polled_at is not None else after.created_at
+    moved = after.hops > before.hops
     failed = after.streak.length > before.streak.length
-    verdict = after.outcome or ("error" if failed else after.verdict or "pending")
+    verdict = after.outcome or ("error" if failed else "redirect" if moved else after.verdict or "pending")
     source = None if after.outcome else after.wait_source.value
     mark = ((started - after.created_at) // MILLISECOND, str(verdict), source)
     marks = decode_timeline(ring)

@@ -1,22 +1,46 @@
-"""What the requests after a job's end can know of it: its stored row has the answers."""
+"""Between the stored row and what calls can know: the answers so far."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
+from typing import Any
 
-from tarry.codec import decode_observation
+from tarry.codec import decode_answer, decode_observation, decode_status_url, encode_answer, encode_status_url
 from tarry.core.answers import Answers, answer
-from tarry.core.spec import JobSpec
+from tarry.core.observation import Observation
+from tarry.core.origin import masked
 from tarry.ports import JobRow
-from tarry.words import Json
 
 
 def answers_of(row: JobRow) -> Answers:
     """What was answered so far."""
-    return Answers(submit=None if row.submit is None else json.loads(row.submit))
+    return Answers(
+        submit=decode_answer(row.submit),
+        baseline=decode_answer(row.baseline),
+        poll=decode_answer(row.poll),
+        status_url=decode_status_url(row.status_url),
+    )
 
 
-def values_of(spec: JobSpec, row: JobRow) -> dict[str, Json]:
-    """What templates can name; `poll` is the last answer as stored."""
-    last = None if row.last is None else answer(decode_observation(row.last))
-    return {**answers_of(row).values(row.key, spec.input), "poll": last}
+def changed_texts(before: Answers, after: Answers, seen: Observation) -> dict[str, Any]:
+    """The columns of the answers that `seen` changed, with their new texts."""
+    names = [name for name in ("submit", "baseline", "poll") if getattr(after, name) is not getattr(before, name)]
+    text = encode_answer(seen) if names else ""
+    columns = dict.fromkeys(names, text)
+    if after.status_url is not None and after.status_url != before.status_url:
+        columns["status_url"] = encode_status_url(after.status_url)
+    return columns
+
+
+def moved_to(before: Answers, after: Answers) -> str | None:
+    """The new status URL as it may be shown; None when that is the old one."""
+    old, new = (None if one.status_url is None else masked(one.status_url.url) for one in (before, after))
+    return None if new == old else new
+
+
+def last_answers_of(row: JobRow) -> Answers:
+    """As `answers_of`; a last answer that was not kept whole, as it is stored for people."""
+    answers = answers_of(row)
+    if answers.poll is not None or row.last is None:
+        return answers
+    return replace(answers, poll=answer(decode_observation(row.last)))

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tarry.codec import decode_observation, decode_spec, state_of
+from tarry.codec import decode_observation, decode_spec, decode_status_url, state_of
+from tarry.core.answers import Answers
 from tarry.core.diagnosis import explain
 from tarry.core.fetching import is_fetched
 from tarry.core.observation import Observation
+from tarry.core.origin import masked
 from tarry.core.results import Job, JobResult, Ticked
+from tarry.core.status_url import current
 from tarry.core.texts import short
 from tarry.errors import CheckpointError, JobError, ResultUnavailable, error_for
 from tarry.ports import JobRow
@@ -51,6 +54,7 @@ def snapshot(row: JobRow) -> Job:
             output=_loaded(row.output),
             last=_last(row),
             labels=row.labels,
+            status_url=_status_url(row),
             timeline=ticks(row.timeline, row.created_at),
             cancel_requested_at=_moment(row.cancel_requested_at),
             wait_source=None if row.due is None else str(state.wait_source),
@@ -138,6 +142,11 @@ def _end(row: JobRow) -> tuple[Outcome, Instant]:
 
 def _last(row: JobRow) -> Observation | None:
     return None if row.last is None else decode_observation(row.last)
+
+
+def _status_url(row: JobRow) -> str | None:
+    found = current(decode_spec(row.spec), Answers(status_url=decode_status_url(row.status_url)))
+    return None if found is None else masked(found.url)
 
 
 def _loaded(text: str | None) -> Any:

@@ -63,6 +63,9 @@ def _command(job: Table) -> Update:
     )
 
 
+_ANSWERS = ("submit", "baseline", "poll", "status_url")
+
+
 def _restart(job: Table) -> Update:
     new = ("token", "fingerprint", "spec", "labels", "state", "phase", "created_at", "polled_at", "due")
     limits = ("deadline", "max_polls", "floor")
@@ -70,7 +73,7 @@ def _restart(job: Table) -> Update:
     return (
         update(job)
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd))
-        .values({name: p(job.c[name]) for name in (*new, *limits, "submit")})
+        .values({name: p(job.c[name]) for name in (*new, *limits, *_ANSWERS)})
         .values(dict.fromkeys(gone))
         .values(dict.fromkeys(("polls", "reserved", "paused", "strikes"), 0))
         .values(run=job.c.run + 1, fence=job.c.fence + 1, step=job.c.step + 1, wake=p(job.c.due))
@@ -109,7 +112,7 @@ def _restart_columns(restart: Restart) -> dict[str, Any]:
         **{f"p_{name}": getattr(restart, name) for name in plain},
         "p_id": restart.job,
         "p_state": clean(restart.state),
-        "p_submit": cleaned(restart.submit),
+        **{f"p_{name}": cleaned(getattr(restart, name)) for name in _ANSWERS},
         "p_fingerprint": clean(restart.fingerprint),
         "p_phase": restart.phase.value,
         "p_spec": spec_hash(restart.spec),

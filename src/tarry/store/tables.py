@@ -108,6 +108,9 @@ class Tables:
             Column("cancel_requested_at", BigInteger),
             Column("last", Text),
             Column("submit", Text),
+            Column("baseline", Text),
+            Column("poll", Text),
+            Column("status_url", Text),
             Column("output", Text),
             Column("timeline", Text),
             # What a polled callable handed to its next call.

@@ -62,7 +62,7 @@ class ScriptedJob:
 
     - `answers`: for the polls, in order; the last one repeats for ever, unless `repeat=False`.
     - `submit`: one answer or a list of them for the submits; by default 202 and `jobId` "job-1".
-    - `fetch`: the same for the requests for a result; by default 404.
+    - `baseline`, `probe`, `fetch`: the same for those calls; by default 404.
     - `cancel`: the same for the requests to cancel; by default 202.
     - `clock`: tells when requests came, and waits out delays.
 
@@ -76,6 +76,8 @@ class ScriptedJob:
         answers: Sequence[Scripted],
         *,
         submit: Scripted | list[Scripted] | tuple[Scripted, ...] | None = None,
+        baseline: Scripted | list[Scripted] | tuple[Scripted, ...] = 404,
+        probe: Scripted | list[Scripted] | tuple[Scripted, ...] = 404,
         fetch: Scripted | list[Scripted] | tuple[Scripted, ...] = 404,
         cancel: Scripted | list[Scripted] | tuple[Scripted, ...] = 202,
         clock: Clock,
@@ -88,6 +90,8 @@ class ScriptedJob:
         self._scripts: dict[CallKind, tuple[Scripted, ...]] = {
             CallKind.POLL: tuple(answers),
             CallKind.SUBMIT: _script(_ACCEPTED if submit is None else submit),
+            CallKind.BASELINE: _script(baseline),
+            CallKind.PROBE: _script(probe),
             CallKind.FETCH: _script(fetch),
             CallKind.CANCEL: _script(cancel),
         }

@@ -1,0 +1,49 @@
+"""The answers that travel beside a state, and the status URL, as JSON text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tarry.codec.observations import sent_on
+from tarry.codec.reading import optional, parsed, read, text, texts, whole
+from tarry.core.answers import Answer, StatusUrl, answer
+from tarry.core.observation import Observation
+from tarry.core.texts import as_json_text, bounded
+
+ANSWER_LIMIT = 256 * 1024
+
+
+def encode_answer(seen: Observation) -> str:
+    """An answer as templates and conditions see it: status, headers, body, url."""
+    body, _ = bounded(seen.body, ANSWER_LIMIT)
+    return as_json_text(answer(replace(seen, headers=sent_on(seen), body=body)))
+
+
+def decode_answer(stored: str | None, what: str = "answer") -> Answer | None:
+    """An answer as `encode_answer` wrote it, if there is one. Raises `CheckpointError`."""
+    return None if stored is None else read(what, _answer, parsed(stored, what))
+
+
+def encode_status_url(found: StatusUrl) -> str:
+    """A status URL, whole: its query may be a signature."""
+    return as_json_text([found.url, found.found_at, found.instead_of])
+
+
+def decode_status_url(stored: str | None) -> StatusUrl | None:
+    """The status URL, if one was found. Raises `CheckpointError`."""
+    return None if stored is None else read("status_url", _status_url, parsed(stored, "status_url"))
+
+
+def _answer(value: Any) -> Answer:
+    return {
+        "status": optional(whole)(value["status"]),
+        "headers": dict(texts(value["headers"])),
+        "body": value["body"],
+        "url": optional(text)(value["url"]),
+    }
+
+
+def _status_url(value: Any) -> StatusUrl:
+    url, found_at, instead_of = value
+    return StatusUrl(text(url), optional(text)(found_at), text(instead_of))

@@ -1,0 +1,49 @@
+"""What of a call's answer travels on, beside the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tarry.core.answers import Answers, StatusUrl, answer
+from tarry.core.observation import Observation
+from tarry.core.spec import JobSpec
+from tarry.core.state import JobState
+from tarry.core.status_url import NowhereError, current, followed, redirected
+from tarry.words import CallKind, Phase, Verdict
+
+
+def kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, answers: Answers) -> Answers:
+    """What was answered so far, with this answer; `before` and `after` are the states around `step`.
+
+    An answer is kept where the spec reads it: whoever drives a job gives the next `step` what this gives.
+    """
+    match seen.kind:
+        case CallKind.BASELINE if before.phase is Phase.PREPARING and after.phase is not Phase.PREPARING:
+            return answers if after.outcome else replace(answers, baseline=answer(seen))
+        case CallKind.SUBMIT | CallKind.PROBE if after.submitted_at is not None:
+            return replace(answers, submit=answer(seen))
+        case CallKind.POLL if after.hops > before.hops:
+            is_told = after.verdict is Verdict.REDIRECT
+            moved = redirected(spec, after.key, seen, answers, is_told=is_told)
+            return replace(answers, status_url=moved)
+        case CallKind.POLL if after.found > before.found:
+            return _judged(spec, after, seen, answers)
+        case _:
+            return answers
+
+
+def _judged(spec: JobSpec, after: JobState, seen: Observation, answers: Answers) -> Answers:
+    is_first = answers.baseline is None and spec.reads_baseline
+    return replace(
+        answers,
+        baseline=answer(seen) if is_first else answers.baseline,
+        poll=answer(seen) if "poll" in spec.named else answers.poll,
+        status_url=_status_url(spec, after, seen, answers),
+    )
+
+
+def _status_url(spec: JobSpec, after: JobState, seen: Observation, answers: Answers) -> StatusUrl | None:
+    try:
+        return followed(spec, after.key, seen, answers)
+    except NowhereError:  # of a job that is over, and so not polled there
+        return current(spec, answers)
