@@ -71,6 +71,8 @@ class Sent:
     """(fence, polls) as they were when the last answer to a poll came back."""
     won: tuple[int, str] | None = None
     """(fence, outcome) of a terminal answer that the holder has."""
+    winner: int | None = None
+    """The worker that has it."""
     accepted: int | None = None
     """The fence under which the holder has the submit's acceptance."""
     body: bytes | None = None
@@ -84,6 +86,8 @@ class Ledger:
         self.rows: dict[int, Row] = {}
         self.sent: dict[str, Sent] = {story.key: Sent() for story in world.stories}
         self.events: dict[tuple[int, int], str] = {}
+        self._ended: set[tuple[str, str, int]] = set()
+        self._runs: dict[tuple[int, Process], int] = {}
         self._claims: set[tuple[int, int]] = set()
         self._nonces: set[tuple[int, str]] = set()
 
@@ -137,10 +141,13 @@ class Ledger:
         if row.outcome is not None:
             if row.reserved or row.owner is not None or row.wake is not None or row.finished_at is None:
                 self._broken("an end leaves nothing behind", _shown(row))
-        elif row.owner is None and (row.wake is None or row.reserved):
+        elif row.owner is None and ((row.wake is None) != bool(row.paused) or row.reserved):
             self._broken("a free job has a wake and no permit", _shown(row))
 
     def _check_change(self, old: Row, new: Row, call: str, process: Process) -> None:
+        if call == "restart":
+            self._check_restart(old, new)
+            return
         if call in {"ask_to_cancel", "settle"} and new == old._replace(event_seq=old.event_seq + 1):
             return  # An event more, of what is owed, and nothing else.
         if old.outcome is not None:
@@ -157,11 +164,21 @@ class Ledger:
         if new.outcome is not None:
             self._check_end(old, new, call)
 
+    def _check_restart(self, old: Row, new: Row) -> None:
+        """A new run: nobody's, with nothing spent; what the last run's holder still sends is not its own."""
+        self._world.saw("reset of a held job" if old.owner is not None else "reset")
+        grown = new.run == old.run + 1 and new.fence == old.fence + 1 and new.step == old.step + 1
+        if not grown or new.polls or new.outcome is not None or new.owner is not None:
+            self._broken("a new run begins with nothing", f"{_shown(old)} -> {_shown(new)}")
+        sent = self.sent[new.key]
+        sent.polls, sent.cancels, sent.settled_from, sent.won, sent.winner, sent.accepted = 0, 0, None, None, None, None
+
     def _check_claim(self, old: Row, new: Row, process: Process) -> None:
         claim = (new.id, new.fence)
         if old.owner is not None or claim in self._claims or new.nonce is None or (new.id, new.nonce) in self._nonces:
             self._broken("one owner at a time", f"{_shown(old)} -> {_shown(new)}")
         self._claims.add(claim)
+        self._runs[new.id, process] = new.run
         # One claim may take several jobs, under one nonce.
         self._nonces.add((new.id, new.nonce or ""))
         if new.owner != process.worker:
@@ -190,6 +207,7 @@ class Ledger:
 
     def _check_end(self, old: Row, new: Row, call: str) -> None:
         self._world.saw(f"outcome {new.outcome}")
+        self._ended.add((new.key, str(new.outcome), new.polls))
         sent = self.sent[new.key]
         if sent.won is not None and sent.won[0] == old.fence and call != "cancel" and new.outcome != sent.won[1]:
             self._broken("an answered end is never lost", f"{sent.won[1]} was answered, {_shown(new)}")
@@ -245,15 +263,24 @@ class Ledger:
         lease = self._world.lease_of(process)
         if now >= lease - LEASE // 5:
             self._broken("a call leaves only under a fresh lease", f"{key} by {process}, lease until {_time(lease)}")
+        if self._is_of_another_run(process, row):
+            self._world.saw("a call of the last run")
+            return
         if request.kind is CallKind.SUBMIT:
             self._check_submit(row, request)
             return
+        if sent.winner is not None and sent.winner == process.worker:
+            self._broken("an answer that ends a job is not asked for again", f"by {process}: {_shown(row)}")
         if sent.settled_from is not None and sent.settled_from[0] == row.fence and row.polls <= sent.settled_from[1]:
             self._broken("an answer is committed before the next poll", _shown(row))
         if sent.last_start is not None and now - sent.last_start < row.floor:
             gap = (now - sent.last_start) // MILLISECOND
             self._broken("polls keep min_interval apart", f"{gap} ms, {_shown(row)}")
         sent.last_start = now
+
+    def _is_of_another_run(self, process: Process, row: Row) -> bool:
+        """Whether the process holds what was a run that is no more, and does not know it yet."""
+        return self._runs.get((row.id, process), row.run) != row.run
 
     def _check_submit(self, row: Row, request: Prepared) -> None:
         sent = self.sent[row.key]
@@ -274,6 +301,10 @@ class Ledger:
             if sent.submits_that_left > 1:
                 self._world.saw("submitted again with the same key")
             return
+        row = self.row_of(key)
+        if row is not None and self._is_of_another_run(process, row):
+            self._world.note(process, f"{request.kind} {key}: left, of the last run")
+            return
         if request.kind is CallKind.CANCEL:
             sent.cancels += 1
             self._world.saw("remote cancel")
@@ -282,7 +313,6 @@ class Ledger:
             return
         sent.polls += 1
         self._world.note(process, f"poll {key}: left ({sent.polls})")
-        row = self.row_of(key)
         if row is not None:
             self._check_row(row)
 
@@ -298,14 +328,14 @@ class Ledger:
             return
         sent.settled_from = (row.fence, row.polls)
         if reply.status == 200 and state in {"SUCCEEDED", "FAILED"}:
-            sent.won = (row.fence, state.lower())
+            sent.won, sent.winner = (row.fence, state.lower()), process.worker
 
     # What callers hear.
 
     def told(self, process: Process, key: str, result: JobResult[Any]) -> None:
         """A caller was given a result."""
         row = self.row_of(key)
-        if row is None or row.outcome != result.outcome.value or row.polls != result.polls:
+        if (key, result.outcome.value, result.polls) not in self._ended:
             self._broken("an outcome is committed before it is told", f"{process} told {result.outcome} of {row}")
         elif result.outcome.is_success and result.output != f"result of {key}":
             self._broken("an outcome is right", f"{process} told {result.output!r} of {key}")

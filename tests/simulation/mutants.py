@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 from tarry.errors import StoreUnavailable
-from tarry.ports import Checkpoint, Grip, Offload, Store
+from tarry.ports import Checkpoint, Command, Grip, Offload, Store
 from tarry.words import Instant, Phase
 
 T = TypeVar("T")
@@ -173,6 +173,22 @@ class NoIntent(Mutant):
         return cast("Store", _Forgetful(store, sql, lambda write: write.phase is Phase.SENDING))
 
 
+class NoRebase(Mutant):
+    """A command takes the job out of its holder's hands: what is on its way to it is refused, and lost."""
+
+    breaks = frozenset({"an answer that ends a job is not asked for again"})
+
+    class _Store(_Through):
+        def command(self, command: Command) -> bool:
+            written = self._store.command(command)
+            if written:
+                self._sql.execute("UPDATE tarry_job SET nonce = nonce || '+' WHERE id = ?", (command.job,))
+            return written
+
+    def store(self, store: Store, sql: sqlite3.Connection) -> Store:
+        return cast("Store", self._Store(store, sql))
+
+
 class UnknownCommitIsDone(Mutant):
     """A commit whose answer is not known is taken for one that happened, instead of being repeated."""
 
@@ -205,5 +221,6 @@ MUTANTS: dict[str, type[Mutant]] = {
     "no-floor-after-death": NoFloorAfterDeath,
     "no-commit-before-sleep": NoCommitBeforeSleep,
     "no-intent": NoIntent,
+    "no-rebase": NoRebase,
     "unknown-commit-is-done": UnknownCommitIsDone,
 }

@@ -122,6 +122,9 @@ class Process:
             callers.append(asyncio.create_task(self._worker(poller), name=f"{self} works"))
         if self._chance.random() < 0.04:
             callers.append(asyncio.create_task(self._cancel(poller), name=f"{self} cancels"))
+        if self._chance.random() < 0.4:
+            callers.append(asyncio.create_task(self._user(poller), name=f"{self} commands"))
+        callers.append(asyncio.create_task(self._resume(poller), name=f"{self} lets all go on"))
         stop = asyncio.create_task(self._stop.wait(), name=f"{self} stops")
         going: set[asyncio.Task[Any]] = {stop, *callers}
         while not stop.done() and len(going) > 1:
@@ -197,6 +200,33 @@ class Process:
             await poller.cancel(key)
         except StoreError as error:
             self._world.note(self, f"cancel of {key}: {type(error).__name__}")
+
+    async def _user(self, poller: Poller) -> None:
+        """A person who cannot leave jobs alone, while there is a storm."""
+        for _ in range(self._chance.randint(1, 6)):
+            await self._pause(self._chance.choice((0, 1, 2, 5)))
+            if self._calm.is_set():
+                return
+            story = self._chance.choice(self._world.stories)
+            command = self._chance.choice(("nudge", "nudge", "update", "update", "pause", "resume", "resume", "reset"))
+            options = {"strategy": story.other.strategy, "limits": story.other.limits} if command == "update" else {}
+            try:
+                await getattr(poller, command)(story.key, **options)
+                self._world.saw(f"command {command}")
+            except StoreError as error:
+                self._world.note(self, f"{command} of {story.key}: {type(error).__name__}")
+
+    async def _resume(self, poller: Poller) -> None:
+        """In the calm nothing stays paused, also where a pause took its time to arrive."""
+        await self._calm.wait()
+        while True:
+            rows = [self._world.ledger.row_of(story.key) for story in self._world.stories]
+            for row in rows:
+                if row is not None and row.paused:
+                    await poller.resume(row.key)
+            if all(row is not None and row.outcome for row in rows):
+                return
+            await self._pause(1)
 
     async def _pause(self, seconds: float) -> None:
         """Away for a while, or until the world is calm."""

@@ -24,6 +24,12 @@ CHUNKS = [pytest.param(first, marks=pytest.mark.slow if first > CHUNK else ()) f
 # What has to happen somewhere in all seeds, or they prove nothing.
 SOMETIMES = frozenset(
     {
+        "a call of the last run",
+        "command nudge",
+        "command pause",
+        "command reset",
+        "command resume",
+        "command update",
         "event written_off",
         "fence refusal",
         "killed in commit",
@@ -43,6 +49,7 @@ SOMETIMES = frozenset(
         "outcome succeeded",
         "outcome timed_out",
         "pause",
+        "reset of a held job",
         "spec changed",
         "submitted again with the same key",
         "take-over",
