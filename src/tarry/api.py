@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -24,40 +23,22 @@ from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Listing, Offload, Store, StoredEvent, Transport
 from tarry.runtime.arguments import check_callback, check_travels, namespace_of, patience_of, polite, span_of
 from tarry.runtime.aside import Aside
-from tarry.runtime.attaching import Attaching, Reuse
+from tarry.runtime.attaching import Reuse
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.calls import Calls
-from tarry.runtime.commands import Commands
 from tarry.runtime.drive import Parts
-from tarry.runtime.engine import Engine
 from tarry.runtime.herald import Herald
 from tarry.runtime.hosts import Hosts
-from tarry.runtime.jobs import Jobs
+from tarry.runtime.inside import Inside
 from tarry.runtime.options import Options
-from tarry.runtime.resets import Resets
-from tarry.runtime.sweep import Sweep
 from tarry.runtime.units import Units, drained
 from tarry.runtime.views import snapshot, snapshots, ticked
-from tarry.runtime.waiting import Waiting
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
 from tarry.words import HOUR, SECOND, Outcome, Phase
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine as DatabaseEngine
-
-
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """What an entered poller is made of."""
-
-    engine: Engine
-    jobs: Jobs
-    commands: Commands
-    resets: Resets
-    attaching: Attaching
-    waiting: Waiting
-    sweep: Sweep
 
 
 class Poller:
@@ -113,7 +94,7 @@ class Poller:
         self._hosts = Hosts(polite(politeness), self._clock)
         self._calls = Calls(self._transport, known, self._clock, self._aside, self._hosts)
         self._bulletin = Bulletin(on_event)
-        self._entered: _Inside | None = None
+        self._entered: Inside | None = None
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -137,12 +118,7 @@ class Poller:
             herald=Herald(self._bulletin, self._store, self._units, self._namespace),
             namespace=self._namespace,
         )
-        engine, jobs = Engine(parts), Jobs(parts, self._bulletin, self._namespace)
-        sweep = Sweep(parts, engine, self._namespace)
-        commands, resets = Commands(parts, jobs, engine.rouse), Resets(parts, jobs, engine.rouse)
-        attaching = Attaching(jobs, commands, resets)
-        waiting = Waiting(engine, jobs, attaching, self._clock)
-        self._entered = _Inside(engine, jobs, commands, resets, attaching, waiting, sweep)
+        self._entered = Inside.of(parts, self._bulletin, self._namespace)
         return self
 
     async def __aexit__(
@@ -157,7 +133,7 @@ class Poller:
         finally:
             self._end_thread()
 
-    async def _give_back(self, inside: _Inside) -> None:
+    async def _give_back(self, inside: Inside) -> None:
         self._bulletin.close()
         await inside.waiting.close()
         await inside.engine.close()
@@ -368,8 +344,25 @@ class Poller:
             raise SpecError("submit_answer", "give it or resubmit=True, not both")
         return snapshot(await self._inside.resets.reset(key, resubmit=resubmit, answer=submit_answer))
 
+    async def export(self, key: str) -> str:
+        """A token with which the job goes on in another store: its spec, state, deadline and counters, as JSON text.
+
+        The job is paused here for good, so that two do not poll it; what is on its way is waited for. Without
+        secrets, but with the submit's answer: treat it as you treat that. Raises `StoreError` for a job that is over,
+        `SpecError` for callables that have no importable name.
+        """
+        return await self._inside.moving.export(key)
+
+    async def import_job(self, token: str) -> Job:
+        """Store the job of a token, under its key in this namespace, to go on as if nothing had happened.
+
+        Again is fine; where the token came from it resumes the job. Raises `CheckpointError` for a token that is
+        damaged or newer, `KeyConflict` when another job has the key.
+        """
+        return snapshot(await self._inside.moving.take(token))
+
     @property
-    def _inside(self) -> _Inside:
+    def _inside(self) -> Inside:
         if self._closed:
             raise TarryError("the poller is closed; make another one")
         if self._entered is None:

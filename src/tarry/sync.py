@@ -150,6 +150,8 @@ class Poller(_Twin):
     pause = _blocking(api.Poller.pause)
     resume = _blocking(api.Poller.resume)
     reset = _blocking(api.Poller.reset)
+    export = _blocking(api.Poller.export)
+    import_job = _blocking(api.Poller.import_job)
     await_all = _blocking(api.Poller.await_all)
     run = _blocking(api.Poller.run)
     run_once = _blocking(api.Poller.run_once)

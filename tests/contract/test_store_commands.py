@@ -203,12 +203,20 @@ def test_a_new_run_has_nothing_of_the_last_but_its_events(bench: Bench, *, is_ov
 def test_a_new_run_keeps_the_answers_that_it_is_given(bench: Bench) -> None:
     """Of a submit that stands, and what was found since; the others are gone."""
     row = held(bench.store)
-    names = ("submit", "baseline", "poll", "status_url")
+    names = ("submit", "baseline", "poll", "status_url", "carried")
     bench.store.checkpoint([write(grip(row), **{name: f'"{name}"' for name in names})])
     before = reread(bench.store, row)
     assert bench.store.restart(restart(before, submit='{"id":7}', status_url="[]"))
     after = reread(bench.store, row)
-    assert [getattr(after, name) for name in names] == ['{"id":7}', None, None, "[]"]
+    assert [getattr(after, name) for name in names] == ['{"id":7}', None, None, "[]", None]
+
+
+def test_a_job_from_another_store_brings_what_it_has(bench: Bench) -> None:
+    """What it spent and what it saw is there as it was."""
+    brought = {"polls": 2, "polled_at": START, "last": "1", "submit": "2", "timeline": "[]", "carried": "3"}
+    brought |= {"baseline": "4", "poll": "5", "status_url": "[]"}
+    row, _ = bench.store.add(new_job(**brought))
+    assert {name: getattr(row, name) for name in brought} == brought
 
 
 def test_a_new_run_repeated_is_one(bench: Bench) -> None:

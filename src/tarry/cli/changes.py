@@ -137,6 +137,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
     "wait_changed": _wait,
     "spec_changed": lambda data: f"spec changed: {_listed(data, 'fields')}",
     "reset": lambda data: f"begun anew by a {_shown(data, 'by')}",
+    "imported": lambda _: "came from another store",
     "nudged": lambda _: "told to look now",
     "paused": lambda _: "paused",
     "resumed": lambda _: "goes on",

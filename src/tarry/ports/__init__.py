@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from tarry.deliveries import Deliveries
+from tarry.ports.commands import Command as Command
+from tarry.ports.commands import Restart as Restart
 from tarry.ports.events import Event as Event
 from tarry.ports.events import StoredEvent as StoredEvent
 from tarry.ports.world import Clock as Clock
@@ -33,7 +35,7 @@ class NewJob:
     """A job to create. `token` (random) tells this creation from another with the same key.
 
     `floor` is the spec's `min_interval`: whoever frees a dead worker's job needs it
-    without reading the spec.
+    without reading the spec. A job that comes from another store brings what it has spent and seen.
     """
 
     namespace: str
@@ -49,6 +51,15 @@ class NewJob:
     deadline: Instant | None
     max_polls: int | None
     floor: Micros
+    polls: int = 0
+    polled_at: Instant | None = None
+    last: str | None = None
+    submit: str | None = None
+    timeline: str | None = None
+    carried: str | None = None
+    baseline: str | None = None
+    poll: str | None = None
+    status_url: str | None = None
     events: Sequence[Event] = ()
 
 
@@ -157,60 +168,6 @@ class Checkpoint:
     events: Sequence[Event] = ()
     owed: Sequence[DeliveryKind] = ()
     told: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """What somebody asks of a job that goes on, whoever holds it.
-
-    It counts only while the row is at `step` and `cmd`, and raises `cmd`: a holder's next
-    write then misses, and its observation is judged again on the row as it is now.
-    None for `spec` and `labels` leaves what is stored; the rest is written as it is, but
-    `max_polls` never falls below what is spent and permitted.
-    """
-
-    job: int
-    step: int
-    cmd: int
-    state: str
-    due: Instant | None
-    deadline: Instant | None
-    max_polls: int | None
-    floor: Micros
-    paused: int
-    spec: str | None = None
-    labels: Mapping[str, str] | None = None
-    events: Sequence[Event] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """A new run of a job, whoever holds it: what there was of the last run is gone, but for its events.
-
-    It counts only while the row is at `step` and `cmd`. `token` is the idempotency key of
-    the new run's submit; `submit`, `baseline`, `poll` and `status_url` are what it goes on with, if anything.
-    """
-
-    job: int
-    step: int
-    cmd: int
-    token: str
-    fingerprint: str
-    spec: str
-    labels: Mapping[str, str]
-    state: str
-    phase: Phase
-    created_at: Instant
-    polled_at: Instant | None
-    due: Instant
-    deadline: Instant | None
-    max_polls: int | None
-    floor: Micros
-    submit: str | None = None
-    baseline: str | None = None
-    poll: str | None = None
-    status_url: str | None = None
-    events: Sequence[Event] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,14 @@ class Jobs:
 
     async def made(self, key: str, spec: JobSpec) -> tuple[JobRow, bool]:
         """The job, and whether it was made now: somebody else may have been faster."""
-        row, created = await self._units.ask(self._store.add, self._new(key, spec))
+        return await self.stored(self._new(key, spec))
+
+    async def stored(self, job: NewJob) -> tuple[JobRow, bool]:
+        """The job, and whether it was stored now: there may have been one with its key."""
+        key_of(job.key)
+        row, created = await self._units.ask(self._store.add, job)
         if created:
-            self._herald.tell(await self.events(key, (0, 0), 1))
+            self._herald.tell(await self.events(job.key, (0, 0), 1))
             await self._herald.write_down(row)
         return row, created
 

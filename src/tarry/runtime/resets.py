@@ -76,7 +76,7 @@ def _same(row: JobRow, spec: JobSpec, now: Instant) -> Restart:
             f"job {row.key!r}: nobody knows of a remote job that could be polled, since its submit was lost or refused; "
             "look there, then reset it with submit_answer=… (it is there) or resubmit=True (it is not)"
         )
-    return replace(_following(row, spec, state, now, "poll"), submit=row.submit)
+    return replace(_following(row, spec, state, now, "poll"), submit=row.submit, carried=row.carried)
 
 
 def _answered(row: JobRow, spec: JobSpec, answer: Any, now: Instant) -> Restart:

@@ -63,13 +63,13 @@ def _command(job: Table) -> Update:
     )
 
 
-_ANSWERS = ("submit", "baseline", "poll", "status_url")
+_ANSWERS = ("submit", "baseline", "poll", "status_url", "carried")
 
 
 def _restart(job: Table) -> Update:
     new = ("token", "fingerprint", "spec", "labels", "state", "phase", "created_at", "polled_at", "due")
     limits = ("deadline", "max_polls", "floor")
-    gone = ("owner", "nonce", "last", "output", "timeline", "carried", "outcome", "finished_at", "cancel_requested_at")
+    gone = ("owner", "nonce", "last", "output", "timeline", "outcome", "finished_at", "cancel_requested_at")
     return (
         update(job)
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd))

@@ -67,6 +67,15 @@ def new_job(job: NewJob) -> dict[str, Any]:
         "deadline": job.deadline,
         "max_polls": job.max_polls,
         "floor": job.floor,
+        "polls": job.polls,
+        "polled_at": job.polled_at,
+        "last": cleaned(job.last),
+        "submit": cleaned(job.submit),
+        "timeline": job.timeline,
+        "carried": cleaned(job.carried),
+        "baseline": cleaned(job.baseline),
+        "poll": cleaned(job.poll),
+        "status_url": cleaned(job.status_url),
         "event_seq": len(job.events),
     }
 

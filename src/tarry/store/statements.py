@@ -127,7 +127,7 @@ def _add_spec(spec: Table) -> Insert:
 
 
 def _add_job(job: Table) -> Insert:
-    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, polls=0, reserved=0, strikes=0, told=0)
+    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, reserved=0, strikes=0, told=0)
 
 
 def _held(job: Table, *, any_command: bool = False) -> ColumnElement[bool]:

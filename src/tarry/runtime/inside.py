@@ -1,0 +1,48 @@
+"""What an entered poller is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from tarry.runtime.attaching import Attaching
+from tarry.runtime.bulletin import Bulletin
+from tarry.runtime.commands import Commands
+from tarry.runtime.drive import Parts
+from tarry.runtime.engine import Engine
+from tarry.runtime.jobs import Jobs
+from tarry.runtime.moving import Moving
+from tarry.runtime.resets import Resets
+from tarry.runtime.sweep import Sweep
+from tarry.runtime.waiting import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The parts of the runtime that the front door opens on."""
+
+    engine: Engine
+    jobs: Jobs
+    commands: Commands
+    resets: Resets
+    attaching: Attaching
+    waiting: Waiting
+    moving: Moving
+    sweep: Sweep
+
+    @classmethod
+    def of(cls, parts: Parts, bulletin: Bulletin, namespace: str) -> Self:
+        """All of them, for the jobs of a namespace."""
+        engine, jobs = Engine(parts), Jobs(parts, bulletin, namespace)
+        commands, resets = Commands(parts, jobs, engine.rouse), Resets(parts, jobs, engine.rouse)
+        attaching = Attaching(jobs, commands, resets)
+        return cls(
+            engine=engine,
+            jobs=jobs,
+            commands=commands,
+            resets=resets,
+            attaching=attaching,
+            waiting=Waiting(engine, jobs, attaching, parts.clock),
+            moving=Moving(parts, jobs, commands),
+            sweep=Sweep(parts, engine, namespace),
+        )
