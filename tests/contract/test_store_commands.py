@@ -198,6 +198,8 @@ def test_a_new_run_has_nothing_of_the_last_but_its_events(bench: Bench, *, is_ov
     events = bench.store.events("default", "orders", (0, 0), 9)
     assert [(event.run, event.seq, event.kind) for event in events] == [(1, 1, "status"), (2, 2, "reset")]
     assert bench.store.events("default", "orders", (1, 1), 9) == events[1:]
+    assert bench.store.events("default", "orders", (2, 0), 9) == events[1:]
+    assert bench.store.events("default", "orders", (2, 2), 9) == []
 
 
 def test_a_new_run_keeps_the_answers_that_it_is_given(bench: Bench) -> None:

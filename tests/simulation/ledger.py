@@ -89,7 +89,7 @@ class Ledger:
         self._ended: set[tuple[str, str, int]] = set()
         self._runs: dict[tuple[int, Process], int] = {}
         self._claims: set[tuple[int, int]] = set()
-        self._nonces: set[tuple[int, str]] = set()
+        self._nonces: dict[tuple[int, str], Process] = {}
 
     # Rows.
 
@@ -175,12 +175,13 @@ class Ledger:
 
     def _check_claim(self, old: Row, new: Row, process: Process) -> None:
         claim = (new.id, new.fence)
-        if old.owner is not None or claim in self._claims or new.nonce is None or (new.id, new.nonce) in self._nonces:
+        if old.owner is not None or claim in self._claims or new.nonce is None:
+            self._broken("one owner at a time", f"{_shown(old)} -> {_shown(new)}")
+        # A claim may take several jobs under one nonce; one whose answer was lost is repeated by who made it.
+        if self._nonces.setdefault((new.id, new.nonce or ""), process) is not process:
             self._broken("one owner at a time", f"{_shown(old)} -> {_shown(new)}")
         self._claims.add(claim)
         self._runs[new.id, process] = new.run
-        # One claim may take several jobs, under one nonce.
-        self._nonces.add((new.id, new.nonce or ""))
         if new.owner != process.worker:
             self._broken("one owner at a time", f"{process} claimed as {new.owner}, it is {process.worker}")
         if old.nonce is None and old.fence > 0:
@@ -301,15 +302,15 @@ class Ledger:
             if sent.submits_that_left > 1:
                 self._world.saw("submitted again with the same key")
             return
-        row = self.row_of(key)
-        if row is not None and self._is_of_another_run(process, row):
-            self._world.note(process, f"{request.kind} {key}: left, of the last run")
-            return
         if request.kind is CallKind.CANCEL:
             sent.cancels += 1
             self._world.saw("remote cancel")
             if sent.cancels > 1:
                 self._broken("a cancel leaves once at most", key)
+            return
+        row = self.row_of(key)
+        if row is not None and self._is_of_another_run(process, row):
+            self._world.note(process, f"{request.kind} {key}: left, of the last run")
             return
         sent.polls += 1
         self._world.note(process, f"poll {key}: left ({sent.polls})")
@@ -346,7 +347,8 @@ class Ledger:
         cursor = (0 if row is None else row.id, event.seq)
         if self.events.get(cursor) != event.kind:
             self._broken("an event is committed before it is told", f"{process} heard {event}")
-        if cursor in process.heard:
+        # The end is told at least once: by who ended the job, and by who finds it over, or begun anew.
+        if cursor in process.heard and event.kind != "finished" and (row is None or row.run == event.run):
             self._broken("events in order, without gap or repetition", f"{process} heard {event} twice")
         process.heard.add(cursor)
 

@@ -217,16 +217,25 @@ class Process:
                 self._world.note(self, f"{command} of {story.key}: {type(error).__name__}")
 
     async def _resume(self, poller: Poller) -> None:
-        """In the calm nothing stays paused, also where a pause took its time to arrive."""
+        """In the calm nothing stays paused or unheard, also where a command took its time to arrive."""
         await self._calm.wait()
         while True:
             rows = [self._world.ledger.row_of(story.key) for story in self._world.stories]
             for row in rows:
                 if row is not None and row.paused:
                     await poller.resume(row.key)
+                if row is not None and row.outcome is None:
+                    await self._glance(poller, row.key)
             if all(row is not None and row.outcome for row in rows):
                 return
             await self._pause(1)
+
+    async def _glance(self, poller: Poller, key: str) -> None:
+        """Await a job for a second: somebody may have begun it anew when everybody had heard of its end."""
+        try:
+            await poller.await_job(key, wait_timeout=1, raises=False)
+        except WaitTimeout:
+            self._world.saw("wait timeout")
 
     async def _pause(self, seconds: float) -> None:
         """Away for a while, or until the world is calm."""

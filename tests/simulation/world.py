@@ -286,6 +286,10 @@ class World:
             process.calm()
         until = self.clock.now() + BOUND
         while not self._broken and not self._is_done():
+            if not self._alive:
+                # A job was begun anew just as everybody had heard of its end.
+                self._begin()
+                self._alive[-1].calm()
             await self.clock.sleep(SECOND // 4)
             if self.clock.now() > until:
                 self.broken("every job ends in the calm", self._left())

@@ -62,7 +62,7 @@ class Herald:
             self._bulletin.ring(row.key)
             return
         known = max(row.told, self._bulletin.told(row.key, row.run))
-        cursor = (row.run, known)
+        cursor = (1, known)  # what was not told of an earlier run is still to be told
         self._bulletin.tell(await self._units.run(self._store.events, self._namespace, row.key, cursor, _PAGE))
 
     async def catch_up_with_end(self, row: JobRow) -> None:

@@ -31,7 +31,8 @@ def read_after(
     run, seq = after
     params = {"p_job": job, "p_run": run, "p_seq": seq, "p_limit": limit}
     found = [stored_event(key, row) for row in connection.execute(sql.after, params).mappings()]
-    if found and found[0].seq > seq + 1:
+    is_beginning = bool(found) and seq == 0 and found[0].run == run and found[0].kind == "reset"
+    if found and found[0].seq > seq + 1 and not is_beginning:
         found.insert(0, _gap(found[0], found[0].seq - seq - 1))
     return found[:limit]
 

@@ -282,10 +282,8 @@ def _applied(job: Table) -> AnySelect:
 
 
 def _events_after(event: Table) -> AnySelect:
-    later = or_(
-        event.c.run > bindparam("p_run"),
-        and_(event.c.run == bindparam("p_run"), event.c.seq > bindparam("p_seq")),
-    )
+    # Numbers go on from run to run.
+    later = and_(event.c.run >= bindparam("p_run"), event.c.seq > bindparam("p_seq"))
     return (
         select(event.c.run, event.c.seq, event.c.kind, event.c.at, event.c.data)
         .where(event.c.job == p(event.c.job), later)
