@@ -26,7 +26,7 @@ ANSWERS = st.fixed_dictionaries(
 @given(st.sampled_from(vendors()), st.lists(ANSWERS, max_size=4))
 def test_no_answer_upsets_a_spec(vendor: Vendor, answers: list[Any]) -> None:
     """Whatever comes in place of what the service promises is a verdict, and the job ends or waits."""
-    told = check(vendor.spec, answers, submit=vendor.submit_answer)
+    told = check(vendor.spec, answers, submit=vendor.submit_answer, baseline=vendor.baseline_answer)
     assert len(told) == len(answers)
     for one in told:
         assert one.verdict in WORDS

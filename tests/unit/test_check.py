@@ -107,7 +107,7 @@ def test_the_answer_to_the_submit_is_seen() -> None:
     (told,) = check(submitted, [body(n=3)], submit=body(n=3))
     assert told.verdict == "succeeded"
     assert check(submitted, [body(n=3)])[0].verdict == "pending"
-    with pytest.raises(ValueError, match="submit: the job ends before it is polled: submit refused: HTTP 422"):
+    with pytest.raises(ValueError, match="submit: the job is not polled after it: submit refused: HTTP 422"):
         check(submitted, [], submit={"status": 422})
 
 

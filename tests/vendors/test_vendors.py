@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import pytest
 
+from tarry import check
 from tests.vendors.vendors import Vendor, vendors
 
-WORDLESS = {"openai-vector-store-batch": {"failed"}}
+WORDLESS = {"fivetran-sync": {"failed"}, "openai-vector-store-batch": {"failed"}}
 """Failures that say nothing of why."""
 
 VENDORS = pytest.mark.parametrize("vendor", vendors(), ids=lambda vendor: vendor.id)
 
 
-def test_there_are_43_of_them() -> None:
+def test_there_are_45_of_them() -> None:
     """Each with a spec in data alone, without a callable."""
     every = vendors()
-    assert len(every) == 43
+    assert len(every) == 45
     assert all(vendor.spec.until.is_plain and not vendor.spec.functions for vendor in every)
 
 
@@ -33,6 +34,16 @@ def test_each_hint_is_honoured(vendor: Vendor) -> None:
 def test_the_status_url_is_found(vendor: Vendor) -> None:
     """The answer to the submit leads to the poll."""
     assert list(vendor.wrong_urls()) == []
+
+
+def test_a_run_without_an_id_is_looked_up_first() -> None:
+    """Where the submit answers nothing, the first polls find the job in a list, and the verdict redirect leads to it."""
+    (github,) = (vendor for vendor in vendors() if vendor.id == "github-actions")
+    run = {"url": "https://api.example.test/repos/acme/shop/actions/runs/7"}
+    listed = [{"body": {"workflow_runs": []}}, {"body": {"workflow_runs": [run]}}]
+    done = {"body": {"status": "completed", "conclusion": "success"}}
+    told = check(github.spec, [*listed, done], submit=github.submit_answer)
+    assert [(one.verdict, one.error) for one in told] == [("pending", None), ("redirect", None), ("succeeded", None)]
 
 
 @VENDORS

@@ -36,6 +36,7 @@ class Vendor:
     spec: JobSpec
     examples: dict[str, dict[str, Any]]
     submit_answer: dict[str, Any]
+    baseline_answer: dict[str, Any] | None
     asks: dict[str, Any]
     hints: dict[str, Micros]
     now: Instant
@@ -44,7 +45,8 @@ class Vendor:
         """What the spec says to an example, after one answer of a job under way."""
         under_way = next(each for each in self.examples.values() if each["expect"] == "pending")
         answers = [_answer(under_way), _answer(self.examples[example])]
-        return check(self.spec, answers, submit=self.submit_answer, now=self.now)[-1]
+        submit, baseline = self.submit_answer, self.baseline_answer
+        return check(self.spec, answers, submit=submit, baseline=baseline, now=self.now)[-1]
 
     def wrong_verdicts(self) -> Iterator[str]:
         """Each example whose verdict is not the expected one."""
@@ -102,6 +104,7 @@ def _vendor(name: str, told: dict[str, Any]) -> Vendor:
         spec=JobSpec.model_validate(written["spec"]),
         examples=told["examples"],
         submit_answer=written["submit_answer"],
+        baseline_answer=written.get("baseline_answer"),
         asks=written["asks"],
         hints=written.get("hints", {}),
         now=written.get("at", 0),

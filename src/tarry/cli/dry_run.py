@@ -14,6 +14,7 @@ from tarry.core.check import Checked, check
 from tarry.specs.files import read_document
 from tarry.words import SECOND, span
 
+_BEFORE = frozenset({"baseline", "submit"})
 _COLUMNS = ("answer", "verdict", "status", "then", "note")
 
 
@@ -26,9 +27,9 @@ def dry_run_command(world: World, flags: Flags, answers: str | None, *, as_json_
     spec = spec_of(flags)
     if spec is None:
         raise UsageError("--dry-run needs the job: its URL and flags, or --spec")
-    given, submit = _read(answers)
+    given, before = _read(answers)
     try:
-        told = check(spec, given, submit=submit, now=world.clock.now())
+        told = check(spec, given, **before, now=world.clock.now())
     except ValueError as error:
         raise UsageError(f"--answers {plain(answers)}: {plain(error)}") from None
     if as_json_array:
@@ -38,13 +39,13 @@ def dry_run_command(world: World, flags: Flags, answers: str | None, *, as_json_
     return Exit.OK
 
 
-def _read(path: str) -> tuple[list[Any], Any]:
-    """The answers, and the answer to the submit where the file has it."""
+def _read(path: str) -> tuple[list[Any], dict[str, Any]]:
+    """The answers to the polls, and those to the calls before them, by name."""
     value = read_document(path, f"--answers {plain(path)}").value
     if isinstance(value, list):
-        return value, None
-    if isinstance(value, dict) and isinstance(value.get("answers"), list) and value.keys() <= {"answers", "submit"}:
-        return value["answers"], value.get("submit")
+        return value, {}
+    if isinstance(value, dict) and isinstance(value.get("answers"), list) and value.keys() <= _BEFORE | {"answers"}:
+        return value["answers"], {name: value[name] for name in _BEFORE & value.keys()}
     raise UsageError(f'--answers {plain(path)}: write a list of answers, or {{"submit": an answer, "answers": a list}}')
 
 

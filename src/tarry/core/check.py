@@ -6,17 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from tarry.core import misses
-from tarry.core.answers import Answers, answer
+from tarry.core import misses, templates
+from tarry.core.answers import Answers
 from tarry.core.decision import Call, Decision, Stop, Wait
 from tarry.core.document import document
-from tarry.core.function import Function
 from tarry.core.judging import Finding, Sort, read_poll
+from tarry.core.keeping import kept
 from tarry.core.machine import start, step
 from tarry.core.observation import CallError, Observation
+from tarry.core.origin import OriginError, resolve
 from tarry.core.output import output_of
+from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
+from tarry.core.templates import TemplateError
 from tarry.words import CallKind, ErrorKind, Instant, Json, Micros, Outcome, WaitSource
 
 AnswerLike: TypeAlias = Observation | dict[str, Any]
@@ -52,36 +55,57 @@ class Checked:
 
 
 def check(
-    spec: JobSpec, answers: Iterable[AnswerLike], *, submit: AnswerLike | None = None, now: Instant = 0
+    spec: JobSpec,
+    answers: Iterable[AnswerLike],
+    *,
+    submit: AnswerLike | None = None,
+    baseline: AnswerLike | None = None,
+    now: Instant = 0,
 ) -> tuple[Checked, ...]:
     """What the spec would say to these answers, one after the other, each polled when it is due.
 
     An answer is an `Observation` or a dict such as `{"status": 200, "headers": {…}, "body": {…}}`: a 200 if it
-    does not say; `text` is a body that is not JSON, `error` an error kind such as "timeout". `submit` is the
-    answer to the submit, for what templates and conditions read of it (an empty 202).
+    does not say; `text` is a body that is not JSON, `error` an error kind such as "timeout". `submit` and
+    `baseline` are the answers to those requests, for what is read of them (an empty 202 and 200).
     An answer that comes after the end is judged as if the job had gone on. Nothing is sent; the job begins at `now`
     (microseconds since 1970 UTC), and jitter is that of one made-up key. Raises ValueError for what is no answer.
     """
-    return tuple(_checked(spec, answers, submit, now))
+    before = {CallKind.BASELINE: baseline or {}, CallKind.SUBMIT: submit or {"status": 202}}
+    return tuple(_checked(spec, answers, before, now))
 
 
-def _checked(spec: JobSpec, given: Iterable[AnswerLike], submit: AnswerLike | None, now: Instant) -> Iterator[Checked]:
-    state, decision = start(spec, _KEY, now)
-    answers = Answers()
-    if spec.submit is not None:
-        seen = _seen({"status": 202} if submit is None else submit, CallKind.SUBMIT, "submit", now)
-        answers = Answers(submit=answer(seen))
-        state, decision = step(spec, state, seen, now, answers)
-        if isinstance(decision, Stop):
-            raise ValueError(f"submit: the job ends before it is polled: {state.reason or state.outcome}")
+def _checked(
+    spec: JobSpec, given: Iterable[AnswerLike], before: Mapping[CallKind, AnswerLike], now: Instant
+) -> Iterator[Checked]:
+    (state, decision), answers = start(spec, _KEY, now), Answers()
+    while isinstance(decision, Call) and decision.kind in before:
+        seen = _seen(before[decision.kind], decision.kind, str(decision.kind), now, _url(spec, decision.kind, answers))
+        after, decision = step(spec, state, seen, now, answers)
+        if isinstance(decision, Stop) or after.phase is state.phase:
+            raise ValueError(f"{seen.kind}: the job is not polled after it: {after.reason or after.error}")
+        state, answers = after, kept(spec, state, after, seen, answers)
     for number, each in enumerate(given):
         now = decision.due if isinstance(decision, Wait) else now
-        seen = _seen(each, CallKind.POLL, f"answers[{number}]", now, called=isinstance(spec.poll, Function))
+        seen = _seen(each, CallKind.POLL, f"answers[{number}]", now, _url(spec, CallKind.POLL, answers))
         after, then = step(spec, state, seen, now, answers)
         shown = document(spec, after, seen, answers)
         yield _with_output(_told(read_poll(spec, seen, shown), state, after, then, now), spec, shown)
         if not isinstance(then, Stop):
-            state, decision = after, then
+            state, decision, answers = after, then, kept(spec, state, after, seen, answers)
+
+
+def _url(spec: JobSpec, kind: CallKind, answers: Answers) -> str | None:
+    """Where the call goes, as far as it is known without secrets; None for a callable."""
+    request = spec.target(kind)
+    if not isinstance(request, Request):
+        return None
+    if kind is CallKind.POLL and answers.status_url is not None:
+        return answers.status_url.url
+    values = answers.values(_KEY, spec.input)
+    try:
+        return resolve(templates.render_url(request.url, values), templates.finder(request.url, values))
+    except (TemplateError, OriginError):
+        return templates.blanked(request.url)
 
 
 def _told(finding: Finding, before: JobState, after: JobState, then: Decision, now: Instant) -> Checked:
@@ -91,8 +115,8 @@ def _told(finding: Finding, before: JobState, after: JobState, then: Decision, n
         verdict=_word(finding, has_failed=has_failed),
         value=None if judgement is None else judgement.value,
         outcome=after.outcome,
-        wait=_wait(then, now),
-        wait_source=None if isinstance(then, Stop) else after.wait_source,
+        wait=then.due - now if isinstance(then, Wait) else None,
+        wait_source=then.source if isinstance(then, Wait) else None,
         error=after.reason or (after.error if has_failed else None),
         problems=() if judgement is None else tuple(misses.problems(judgement)),
     )
@@ -115,34 +139,23 @@ def _word(finding: Finding, *, has_failed: bool) -> str:
     return _WORDS.get(finding.sort, "transient")
 
 
-def _wait(then: Decision, now: Instant) -> Micros | None:
-    match then:
-        case Wait(due=due):
-            return due - now
-        case Call():
-            return 0
-        case _:
-            return None
-
-
-def _seen(given: object, kind: CallKind, where: str, now: Instant, *, called: bool = False) -> Observation:
+def _seen(given: object, kind: CallKind, where: str, now: Instant, url: str | None) -> Observation:
     """The answer as if it had come now."""
     if isinstance(given, Observation):
-        return replace(given, kind=kind, started_at=now, finished_at=now)
+        return replace(given, kind=kind, started_at=now, finished_at=now, url=given.url or url)
     if not isinstance(given, dict) or not _NAMES.issuperset(given):
         raise ValueError(f"{where}: no answer; write an object with any of {', '.join(sorted(_NAMES))}")
     if "error" in given:
         return Observation(kind, now, now, error=_error(given["error"], where))
-    status, headers = given.get("status", None if called else 200), given.get("headers") or {}
+    status, headers = given.get("status", None if url is None else 200), given.get("headers") or {}
     if status is not None and not (isinstance(status, int) and 100 <= status <= 599):
         raise ValueError(f"{where}.status: an HTTP code from 100 to 599, or null for a callable")
     if not isinstance(headers, Mapping) or not all(isinstance(text, str) for text in headers.values()):
         raise ValueError(f"{where}.headers: an object of texts")
     lowered = {str(name).lower(): text for name, text in headers.items()}
-    body, text = given.get("body"), given.get("text")
-    return Observation(
-        kind, now, now, status, lowered, body if text is None else text, text is None and body is not None
-    )
+    text, body = given.get("text"), given.get("body")
+    is_json = text is None and body is not None
+    return Observation(kind, now, now, status, lowered, body if text is None else text, is_json, url)
 
 
 def _error(word: object, where: str) -> CallError:
