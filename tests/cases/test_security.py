@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tarry import Fixed, Outcome, Request, Status
+from tarry.testing import Answer
 from tests.worlds import DONE, RUNNING, MakeScene, Scene, limits, spec_of
 
 POST = Request(
@@ -138,9 +139,79 @@ def test_pc_069_credentials_are_asked_for_before_each_poll(scene: MakeScene) -> 
     assert seen == ["Bearer T1", "Bearer T2", "Bearer T3"]
 
 
-def test_pc_069_a_job_that_stays_denied_ends_soon(scene: MakeScene) -> None:
-    """Not at its deadline: after three denials in a row, with an outcome that says it may still run."""
-    world = scene(RUNNING, 401)
-    error = world.fails(spec_of())
-    assert (error.outcome, world.job.polls) == (Outcome.UNREACHABLE, 4)
-    assert "access denied 3 times in a row" in str(error)
+TOKEN = Request("GET", "https://a.example.com/s/1", headers={"Authorization": "Bearer {secret.TOKEN}"})
+
+
+def with_tokens(world: Scene, answers: list[Any], give: Any) -> Any:
+    """The end of a job whose service answers so, with a provider of tokens."""
+    world.play(answers)
+
+    async def main() -> Any:
+        async with world.poller(secrets=give) as poller:
+            return await poller.await_job("orders", spec_of(poll=TOKEN, strategy=Fixed("20s")), raises=False)
+
+    return world.run(main)
+
+
+class Tokens:
+    """Gives the first token until it is asked to refresh."""
+
+    def __init__(self, *, breaks: bool = False) -> None:
+        self.refreshed = 0
+        self._breaks = breaks
+
+    def __call__(self, name: str, *, refresh: bool = False) -> str:
+        if refresh and self._breaks:
+            self._breaks = False
+            raise RuntimeError("no new token yet")
+        self.refreshed += refresh
+        return f"token-number-{self.refreshed + 1}"
+
+
+def test_pc_069_a_401_refreshes_once_and_polls_again_soon(scene: MakeScene) -> None:
+    """As soon as the floor permits, and not after the 20 s of the strategy; the job goes on to its end."""
+    world, tokens = scene(), Tokens()
+    ended = with_tokens(world, [RUNNING, RUNNING, RUNNING, 401, RUNNING, DONE], tokens)
+    assert (ended.outcome, ended.polls, tokens.refreshed) == (Outcome.SUCCEEDED, 6, 1)
+    assert world.seconds() == [0, 20, 40, 60, 61, 81]
+    sent = [seen.headers["authorization"][-1] for seen in world.job.requests]
+    assert sent[:5] == ["1", "1", "1", "1", "2"]
+
+
+@pytest.mark.parametrize("answer", [401, 403])
+def test_pc_069_a_job_that_stays_denied_ends_soon_and_can_be_seen(scene: MakeScene, answer: int) -> None:
+    """After a few denials in a row with fresh tokens, not at its deadline; the remote job may still run."""
+    world, tokens = scene(), Tokens()
+    ended = with_tokens(world, [RUNNING, answer], tokens)
+    assert (ended.outcome, ended.polls) == (Outcome.UNREACHABLE, 4)
+    assert world.elapsed() < 120
+
+
+def test_pc_069_a_provider_that_breaks_is_a_failed_poll(scene: MakeScene) -> None:
+    """No crash, and nothing is sent meanwhile; the provider is asked again, to refresh."""
+    world = scene()
+    ended = with_tokens(world, [RUNNING, 401, DONE], Tokens(breaks=True))
+    assert (ended.outcome, world.job.polls) == (Outcome.SUCCEEDED, 3)
+    assert [seen.headers["authorization"][-1] for seen in world.job.requests] == ["1", "1", "2"]
+
+
+def test_pc_072_a_307_moves_the_status_url(scene: MakeScene) -> None:
+    """Within the origin; stored, so that a later wait goes on there."""
+    world = scene(Answer(307, headers={"Location": "/jobs/b"}), RUNNING, DONE)
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            with pytest.raises(TimeoutError):
+                await poller.await_job("orders", spec_of(strategy=Fixed("10s")), wait_timeout="5s")
+
+    world.run(main)
+    assert world.ends(None).outcome is Outcome.SUCCEEDED
+    assert [seen.url.rpartition("/")[2] for seen in world.job.requests] == ["orders", "b", "b"]
+
+
+def test_pc_072_a_redirect_loop_ends(scene: MakeScene) -> None:
+    """After a few hops, as an error; each hop was a poll that keeps the floor."""
+    world = scene()
+    world.play([lambda seen: Answer(307, headers={"Location": "/b" if seen.url.endswith("a") else "/a"})])
+    ended = world.ends(spec_of())
+    assert (ended.outcome, world.job.polls <= 12) == (Outcome.INVALID, True)

@@ -34,9 +34,10 @@ def test_pc_045_a_kill_never_submits_again(durable: MakeScene, second: float) ->
     assert world.job.submits == 1
 
 
-def killed_while_submitting(world: Any, spec: Any) -> Any:
+def killed_while_submitting(world: Any, spec: Any, **scripts: Any) -> Any:
     """The first process dies after the service has the submit, and before its answer is there."""
-    world.play([RUNNING, DONE], submit=[Answer(202, {"jobId": "j1"}, delay=HOUR), Answer(202, {"jobId": "j1"})])
+    accepted = [Answer(202, {"jobId": "j1"}, delay=HOUR), Answer(202, {"jobId": "j1"})]
+    world.play([RUNNING, DONE], submit=accepted, **scripts)
 
     async def main() -> Any:
         await world.process().killed_at(1, "orders", spec)
@@ -53,6 +54,18 @@ def test_pc_048_a_service_that_honours_the_key_gets_the_submit_again(durable: Ma
     first, second = [seen for seen in world.job.requests if seen.kind == "submit"]
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
     assert first.content == second.content
+
+
+def test_pc_048_a_job_that_can_be_looked_up_is_adopted(durable: MakeScene) -> None:
+    """The probe finds what the first process submitted; nothing is submitted again."""
+    world = durable()
+    spec = spec_of(
+        submit=Request("POST", "https://api.example.com/jobs", json={"name": "{key}"}),
+        probe=Request("GET", "https://api.example.com/jobs/by-name/{key}"),
+        poll=Request("GET", "https://api.example.com/jobs/{submit.body.jobId}"),
+    )
+    ended = killed_while_submitting(world, spec, probe=[{"jobId": "j1"}])
+    assert (ended.outcome, world.job.submits) == (Outcome.SUCCEEDED, 1)
 
 
 def test_pc_048_otherwise_a_person_is_asked(durable: MakeScene) -> None:
