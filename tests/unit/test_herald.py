@@ -77,3 +77,18 @@ def test_what_happened_between_two_owners_is_told() -> None:
     world.run(main)
     assert "freed" in world.kinds()
     assert [event.seq for event in world.told] == list(range(1, len(world.told) + 1))
+
+
+def test_a_job_that_takes_the_key_of_a_forgotten_one_is_told_of_from_the_start() -> None:
+    """Its events are numbered as the other's were."""
+    world = World([SUCCEEDED, SUCCEEDED])
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            for _ in range(2):
+                await poller.await_job("orders", polled())
+                await world.after(3600)
+                await poller.prune("1s")
+
+    world.run(main)
+    assert world.kinds() == ["created", "status", "finished"] * 2

@@ -232,6 +232,25 @@ def test_what_a_callable_raises_is_never_taken_for_a_word_of_the_loops(fault: An
     assert named in str(failed.data["error"])
 
 
+@pytest.mark.parametrize("fault", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("field", ["poll", "until"])
+def test_a_plain_callable_cannot_end_the_process(fault: Any, field: str) -> None:
+    """An exit that it raises is its job's failed poll; the others go on."""
+    world = World([SUCCEEDED, SUCCEEDED])
+
+    def exits(*_: Any) -> Any:
+        raise fault
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            quits = polled(**{field: exits}, limits=Limits(max_polls=1))
+            return await poller.await_all({"quits": quits, "other": polled()})
+
+    ended = world.run(main)
+    assert ended["other"].outcome is Outcome.SUCCEEDED
+    assert fault.__name__ in str(ended["quits"])
+
+
 @pytest.mark.parametrize("fault", [asyncio.CancelledError, StopIteration, LookupError])
 def test_what_a_condition_raises_is_a_failed_poll(fault: Any) -> None:
     """Whatever it is, and with its name."""

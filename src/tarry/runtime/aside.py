@@ -14,11 +14,11 @@ from typing import Any, ParamSpec, TypeVar
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_MISTAKABLE = (StopIteration, StopAsyncIteration, GeneratorExit, CancelledError, asyncio.CancelledError)
+_MISTAKABLE = (StopIteration, StopAsyncIteration, CancelledError)
 
 
 class Misbehaved(RuntimeError):
-    """A callable raised what asyncio would take for a word of its own, or did not end in time."""
+    """A callable raised what asyncio would take for a word of its own, or what ends a process; or did not end in time."""
 
 
 class Aside:
@@ -70,7 +70,9 @@ def _answer(future: Future[T], call: Callable[[], T]) -> None:
         answer = call()
     except _MISTAKABLE as error:
         future.set_exception(Misbehaved(f"it raised {type(error).__name__}"))
-    except BaseException as error:  # noqa: BLE001  # whatever user code raises belongs to whoever called it
+    except Exception as error:  # noqa: BLE001  # whatever user code raises belongs to whoever called it
         future.set_exception(error)
+    except BaseException as error:  # noqa: BLE001  # on a thread, an exit ends one call: on the loop it would end them all
+        future.set_exception(Misbehaved(f"it raised {type(error).__name__}"))
     else:
         future.set_result(answer)

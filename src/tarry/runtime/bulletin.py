@@ -13,7 +13,7 @@ log = logging.getLogger("tarry.events")
 
 
 _REMEMBERED = 10_000
-"""Of how many jobs it is known how far they were told."""
+"""Of how many jobs it is known how far they were told: by id, for a key may belong to another job by now."""
 
 
 class Bulletin:
@@ -22,14 +22,14 @@ class Bulletin:
     def __init__(self, on_event: Callable[[StoredEvent], object] | None) -> None:
         self.is_closed = False
         self._on_event = on_event
-        self._told: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._told: OrderedDict[int, tuple[int, int]] = OrderedDict()
         self._bells: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
 
-    def tell(self, events: Sequence[StoredEvent]) -> None:
+    def tell(self, job: int, events: Sequence[StoredEvent]) -> None:
         """Call back, unless it was told before, and ring; a callback that raises is logged and hurts nobody."""
         for event in events:
-            if self._told.get(event.key, (0, 0)) < (event.run, event.seq):
-                self._remember(event)
+            if self._told.get(job, (0, 0)) < (event.run, event.seq):
+                self._remember(job, event)
                 self._call_back(event)
         for key in {event.key for event in events}:
             self.ring(key)
@@ -50,14 +50,14 @@ class Bulletin:
         """Whether there is a callback."""
         return self._on_event is not None
 
-    def told(self, key: str, run: int) -> int:
+    def told(self, job: int, run: int) -> int:
         """The last event of the run that was told here, as far as is remembered; 0 for none."""
-        last_run, seq = self._told.get(key, (0, 0))
+        last_run, seq = self._told.get(job, (0, 0))
         return seq if last_run == run else 0
 
-    def _remember(self, event: StoredEvent) -> None:
-        self._told[event.key] = (event.run, event.seq)
-        self._told.move_to_end(event.key)
+    def _remember(self, job: int, event: StoredEvent) -> None:
+        self._told[job] = (event.run, event.seq)
+        self._told.move_to_end(job)
         if len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
 

@@ -87,7 +87,7 @@ class Fetching:
         """Write what came of it, unless the row went on meanwhile: then another has fetched, or tried to."""
         state = encode_state(replace(state_of(row), error=error))
         if await self._units.run(self._store.fetched, row.id, row.step, state, output, [told]):
-            self._herald.tell([StoredEvent.of(row.key, row.run, row.event_seq + 1, told)])
+            self._herald.tell(row.id, [StoredEvent.of(row.key, row.run, row.event_seq + 1, told)])
             await self._herald.write_down(row)
 
     async def _rest(self, job: Followed, row: JobRow, until: Instant) -> None:

@@ -29,17 +29,17 @@ class Herald:
         self._units = units
         self._namespace = namespace
 
-    def tell(self, events: Sequence[StoredEvent]) -> None:
-        """Tell what this process has just committed."""
-        self._bulletin.tell(events)
+    def tell(self, job: int, events: Sequence[StoredEvent]) -> None:
+        """Tell what this process has just committed of the job with this id."""
+        self._bulletin.tell(job, events)
 
     def tell_end(self, row: JobRow, events: Sequence[StoredEvent]) -> None:
         """Tell how this process ended a job that it may not hold; `row` is the job before.
 
         What others were about to tell of it is theirs to tell.
         """
-        if self._bulletin.told(row.key, row.run) == row.event_seq:
-            self._bulletin.tell(events)
+        if self._bulletin.told(row.id, row.run) == row.event_seq:
+            self._bulletin.tell(row.id, events)
         else:
             self._bulletin.tell_once(events)
 
@@ -49,11 +49,11 @@ class Herald:
 
     def told(self, row: JobRow) -> int | None:
         """How far the job's events were told here, to be written down; None where nobody is told."""
-        return self._bulletin.told(row.key, row.run) if self._bulletin.has_listener else None
+        return self._bulletin.told(row.id, row.run) if self._bulletin.has_listener else None
 
     async def catch_up(self, row: JobRow) -> None:
         """Tell what was not told of the job by the time its row was read."""
-        if max(row.told, self._bulletin.told(row.key, row.run)) < row.event_seq:
+        if max(row.told, self._bulletin.told(row.id, row.run)) < row.event_seq:
             await self.tell_new(row)
 
     async def tell_new(self, row: JobRow) -> None:
@@ -61,9 +61,9 @@ class Herald:
         if not self._bulletin.has_listener:
             self._bulletin.ring(row.key)
             return
-        known = max(row.told, self._bulletin.told(row.key, row.run))
+        known = max(row.told, self._bulletin.told(row.id, row.run))
         cursor = (1, known)  # what was not told of an earlier run is still to be told
-        self._bulletin.tell(await self._units.run(self._store.events, self._namespace, row.key, cursor, _PAGE))
+        self._bulletin.tell(row.id, await self._units.run(self._store.events, self._namespace, row.key, cursor, _PAGE))
 
     async def catch_up_with_end(self, row: JobRow) -> None:
         """As `catch_up`, of a job that is over: whoever ended it may have died before it told."""

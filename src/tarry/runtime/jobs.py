@@ -91,7 +91,7 @@ class Jobs:
         key_of(job.key)
         row, created = await self._units.ask(self._store.add, job)
         if created:
-            self._herald.tell(await self.events(job.key, (0, 0), 1))
+            self._herald.tell(row.id, await self.events(job.key, (0, 0), 1))
             await self._herald.write_down(row)
         return row, created
 

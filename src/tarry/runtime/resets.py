@@ -61,7 +61,8 @@ class Resets:
         if not await self._units.ask(self._store.restart, restart):
             return False
         self._rouse(row.id)
-        self._herald.tell([StoredEvent.of(row.key, row.run + 1, row.event_seq + 1, event) for event in restart.events])
+        told = [StoredEvent.of(row.key, row.run + 1, row.event_seq + 1, event) for event in restart.events]
+        self._herald.tell(row.id, told)
         return True
 
     def _anew(self, row: JobRow, spec: JobSpec, now: Instant) -> Restart:
