@@ -72,6 +72,23 @@ def test_a_reset_keeps_the_floor() -> None:
     assert world.seconds() == [0, 30]
 
 
+def test_the_floor_holds_when_a_poll_was_out_as_the_job_was_cancelled() -> None:
+    """It may have reached the service, so the next run keeps its distance from it."""
+    world = World([Answer(delay=SECOND // 2, body=RUNNING), SUCCEEDED])
+
+    async def main() -> Any:
+        async with world.poller() as poller, world.poller() as other:
+            wait = asyncio.create_task(poller.await_job("orders", polled(limits=Limits(min_interval="30s"))))
+            await world.after(0.2)
+            await other.cancel("orders")
+            await other.reset("orders")
+            return await wait
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+    first, second = world.seconds()
+    assert second - first >= 30
+
+
 def test_a_resubmit_has_a_key_of_its_own() -> None:
     """Another remote job is asked for, and its answer takes the place of the first."""
     world = World([FAILED, SUCCEEDED])

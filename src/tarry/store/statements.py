@@ -218,6 +218,8 @@ def spent(job: Table) -> ColumnElement[int]:
 
 
 def _cancel(job: Table) -> Update:
+    # A poll that is permitted may leave as late as it is due: a run after this one keeps its distance.
+    latest = case((job.c.due > p(job.c.finished_at), job.c.due), else_=p(job.c.finished_at))
     return (
         update(job)
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.outcome.is_(None))
@@ -227,6 +229,7 @@ def _cancel(job: Table) -> Update:
             outcome=p(job.c.outcome),
             finished_at=p(job.c.finished_at),
             polls=spent(job),
+            polled_at=case((job.c.reserved > 0, latest), else_=job.c.polled_at),
             reserved=0,
             owner=None,
             nonce=None,
