@@ -154,6 +154,29 @@ def test_a_job_can_be_cancelled(tmp_path: Path) -> None:
     assert shell.run("cancel", "nobody").exit_code == 2
 
 
+def test_a_cancel_asks_the_service_unless_it_is_local(tmp_path: Path) -> None:
+    """With a `cancel` in the spec it is sent, and the job goes on; `--local` ends the job here."""
+    shell = Shell(tmp_path, [RUNNING, RUNNING, {"state": "STOPPED"}])
+    spec = {
+        "submit": {"method": "POST", "url": "https://api.example.com/jobs"},
+        "poll": {"method": "GET", "url": "https://api.example.com/jobs/{submit.body.jobId}"},
+        "cancel": {"method": "DELETE", "url": "https://api.example.com/jobs/{submit.body.jobId}"},
+        "until": {"type": "match", "path": "body.state", "succeeded": "DONE", "cancelled": "STOPPED"},
+    }
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    for key in ("asked", "left"):
+        shell.run("submit", "--spec", str(tmp_path / "spec.json"), "--key", key)
+        assert shell.run("await", "--key", key, "--wait-timeout", "0").exit_code == 3
+    assert shell.run("cancel", "left", "--local").stdout.startswith("left  cancelled after 1 poll")
+    assert (shell.job.cancels, shell.job.polls) == (0, 2)
+    assert shell.run("cancel", "asked").stdout == "asked  cancelling, 1 poll so far\n"
+    assert shell.job.cancels == 1
+    assert "cancelling" in shell.run("list").stdout
+    shell.run("run", "--until-idle")
+    assert json.loads(shell.run("show", "asked", "--json").stdout)["outcome"] == "cancelled"
+    assert shell.job.cancels == 1
+
+
 def test_a_job_can_be_nudged_paused_and_resumed(tmp_path: Path) -> None:
     """Each command is carried out by whoever polls the job, and tells how it stands."""
     shell = Shell(tmp_path, [RUNNING, DONE])

@@ -134,12 +134,25 @@ def watch(
 
 @app.command()
 def cancel(
-    ctx: typer.Context, key: options.KeyToShow, *, db: options.Db = DEFAULT, as_json: options.Json = False
+    ctx: typer.Context,
+    key: options.KeyToShow,
+    *,
+    local: options.Local = False,
+    db: options.Db = DEFAULT,
+    as_json: options.Json = False,
 ) -> None:
-    """End a job here as cancelled; one that is over stays as it ended."""
+    """Ask the service to cancel a job, as its spec says; one without a `cancel` is cancelled here.
+
+    A job that the service was asked to cancel is polled on until it says how it ended. One that is over stays so.
+    """
     from tarry.cli.control import control_command
 
-    hand_over(ctx, lambda world: control_command(world, lambda poller: poller.cancel(key), db, as_json_object=as_json))
+    hand_over(
+        ctx,
+        lambda world: control_command(
+            world, lambda poller: poller.cancel(key, remote=not local), db, as_json_object=as_json
+        ),
+    )
 
 
 @app.command()

@@ -64,6 +64,9 @@ Code = Annotated[bool, typer.Option("--code", help="Print the program that the d
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="The port on 127.0.0.1; 0 takes a free one.")]
 Log = Annotated[str | None, _value("FILE", "Append each request as one line of JSON.")]
 
+# Controlling.
+Local = Annotated[bool, typer.Option("--local", help="Cancel it here only, at once: the remote job runs on.")]
+
 # Working.
 UntilIdle = Annotated[bool, typer.Option("--until-idle", help="Return when no job is left to poll.")]
 Modules = Annotated[

@@ -89,5 +89,7 @@ def count(number: int, noun: str) -> str:
 
 
 def standing(job: Job) -> str:
-    """Where a job is, in one word: its outcome, or that it is paused, or its phase."""
-    return str(job.outcome or ("paused" if job.paused else job.phase))
+    """Where a job is, in one word: its outcome, or that it is paused or to be cancelled, or its phase."""
+    if job.outcome is None and job.paused:
+        return "paused"
+    return str(job.outcome or ("cancelling" if job.cancel_requested_at else job.phase))
