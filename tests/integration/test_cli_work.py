@@ -67,6 +67,7 @@ def test_what_is_submitted_is_polled_by_whoever_runs(tmp_path: Path) -> None:
     assert (ran.exit_code, shell.job.polls) == (0, 2)
     assert ran.stderr == f"tarry: polling what is due in {shell.db} until none is left\n"
     assert [line.split("  ", 1)[1] for line in ran.stdout.splitlines()] == [
+        "orders  created",
         "orders  status RUNNING",
         "orders  status RUNNING -> DONE",
         "orders  SUCCEEDED",
@@ -81,7 +82,7 @@ def test_a_worker_can_tell_in_json_or_nothing(tmp_path: Path) -> None:
     shell.submit("a")
     ran = shell.run("run", "--until-idle", "--json")
     events = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [(event["key"], event["kind"]) for event in events] == [("a", "status"), ("a", "finished")]
+    assert [(event["key"], event["kind"]) for event in events] == [("a", "created"), ("a", "status"), ("a", "finished")]
     shell.submit("b")
     quiet = shell.run("run", "--until-idle", "--quiet")
     assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
