@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -22,6 +23,12 @@ async def note_async(told: Any) -> None:
     CALLS.append(told)
     if TROUBLE:
         raise TROUBLE.pop(0)
+
+
+async def hang(told: Any) -> None:
+    """Never end."""
+    CALLS.append(told)
+    await asyncio.Event().wait()
 
 
 def stop(name: str) -> str:

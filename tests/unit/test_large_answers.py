@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tarry import Acceptors, Limits, Match
+from tarry import Acceptors, Expression, Limits, Match, Status
+from tarry.core.condition import Condition
 from tarry.core.judgement import Judgement
 from tests.pollers import World, polled
 
@@ -53,3 +54,44 @@ def test_a_runaway_is_a_failed_poll() -> None:
     job = world.run(main)
     assert str(job.outcome) == "exhausted"
     assert "TooCostly: the expression takes more than 1,000,000 steps" in job.error
+
+
+MANY = Acceptors([("body.items[?state == 'DONE' || state == 'ENDED']", "succeeded")] * 30)
+
+
+@pytest.mark.parametrize(("items", "is_aside"), [(2, False), (200, True)])
+def test_many_expressions_make_an_answer_large(items: int, is_aside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may go through all of it, more than once: together they would hold up other jobs."""
+    where: list[str] = []
+    judge = Acceptors.judge
+
+    def watched(self: Acceptors, document: Mapping[str, Any]) -> Judgement:
+        where.append(threading.current_thread().name)
+        return judge(self, document)
+
+    monkeypatch.setattr(Acceptors, "judge", watched)
+    world = World([{"items": [{"state": "RUNNING"}] * items}])
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_job("k", polled(until=MANY, limits=Limits(max_polls=1)), raises=False)
+
+    assert str(world.run(main).outcome) == "exhausted"
+    assert (where == ["tarry-callable"]) == is_aside
+
+
+@pytest.mark.parametrize(
+    ("condition", "effort"),
+    [
+        (Match("body.state", succeeded="DONE"), 1),
+        (Status(pending=[202], succeeded="2xx"), 1),
+        (Expression("body.done == `1`"), 5),
+        (~Expression("body.done == `1`"), 5),
+        (Expression("[body, body, input] | [0]"), 8 * 3),
+        (Match("body.state", succeeded="DONE") & Acceptors([("body.a", "failed"), ("!(body.a)", "succeeded")]), 6),
+    ],
+    ids=["path", "status", "comparison", "not", "fans out", "together"],
+)
+def test_the_effort_of_a_condition_is_that_of_its_expressions(condition: Condition, effort: int) -> None:
+    """A plain path hardly looks at an answer; the parts of an expression each may go through it."""
+    assert condition.effort == effort

@@ -14,10 +14,11 @@ from tarry.core.deliveries import MAX_TRIES, callable_for, owed, pause_after, re
 from tarry.core.function import Function
 from tarry.core.machine import start
 from tarry.core.observation import CallError, Observation
+from tarry.runtime.outbox import AT_ONCE
 from tarry.testing import ScriptedJob
 from tarry.words import HOUR, SECOND, CallKind, DeliveryKind, DeliveryState, ErrorKind, Verdict
 from tests.pollers import FAILED, RUNNING, SUCCEEDED, World, polled, spec_of
-from tests.unit.reactions import CALLS, TROUBLE, note, note_async, stop
+from tests.unit.reactions import CALLS, TROUBLE, hang, note, note_async, stop
 
 CANCEL = Request("POST", "https://api.example.com/jobs/{submit.body.jobId}/cancel")
 SHORT = Limits(total_duration="5s")
@@ -71,6 +72,23 @@ def test_a_success_calls_back_with_the_result() -> None:
     (told,) = CALLS
     assert isinstance(told, JobResult)
     assert (told.key, told.outcome, told.output) == ("orders", "succeeded", {"rows": 4211})
+
+
+def test_callables_that_hang_keep_the_others_waiting_for_a_while_only() -> None:
+    """However many of them there are."""
+    world = Ending([SUCCEEDED] * (AT_ONCE + 1))
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            for number in range(AT_ONCE):
+                await poller.await_job(f"hung-{number}", polled(then={"success": hang}))
+            await poller.await_job("orders", polled(then={"success": note}))
+            await world.after(10)
+            assert len(CALLS) == AT_ONCE
+            await world.after(120)
+            assert CALLS[-1].key == "orders"
+
+    world.run(main)
 
 
 def test_another_end_calls_back_with_the_error() -> None:

@@ -96,6 +96,9 @@ def test_yaml_is_bounded(tmp_path: Path) -> None:
     """Too deep and too long are refused in no time, on every Python."""
     assert "nested deeper than 64" in refused(written(tmp_path, "spec.yaml", "a: " + "[" * 100 + "]" * 100))
     assert "spec.yaml:1: too deep" in refused(written(tmp_path, "spec.yaml", "a: " + "[" * 50_000))
+    until = '{"type": "not", "of": ' * 300 + "{}" + "}" * 300
+    text = f'{{"poll": {{"method": "GET", "url": "{URL}"}}, "until": {until}}}'
+    assert refused(written(tmp_path, "spec.json", text)).startswith("spec.json")
     assert "larger than 262144 characters" in refused(written(tmp_path, "spec.yaml", "a: " + "x" * 300_000))
 
 

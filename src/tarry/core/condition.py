@@ -43,6 +43,11 @@ class Condition(Model):
         return ()
 
     @property
+    def effort(self) -> int:
+        """How many times over it may go through an answer."""
+        return 1
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is data alone, without a callable inside."""
         return not self.functions
@@ -77,6 +82,10 @@ class _Several(Condition):
     @property
     def roots(self) -> frozenset[str]:
         return frozenset().union(*(part.roots for part in self.of))
+
+    @property
+    def effort(self) -> int:
+        return sum(part.effort for part in self.of)
 
     def _judge_until(self, document: Mapping[str, Any], decisive: frozenset[Verdict]) -> Iterator[Judgement]:
         """What the parts say, in order, up to the first that decides."""
@@ -124,6 +133,10 @@ class Not(Condition):
     @property
     def roots(self) -> frozenset[str]:
         return self.of.roots
+
+    @property
+    def effort(self) -> int:
+        return self.of.effort
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         found = self.of.judge(document)

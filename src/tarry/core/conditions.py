@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from tarry.core.condition import AllOf, AnyOf, Condition, Not, Path
 from tarry.core.evaluation import Judging, is_true
-from tarry.core.expressions import roots, search
+from tarry.core.expressions import effort, roots, search
 from tarry.core.function import Function, as_function
 from tarry.core.judgement import SUCCESSES, InvalidAnswer, Judgement, copied, look, shown, verdict_of
 from tarry.core.matching import Match, Status
@@ -60,6 +60,10 @@ class Acceptors(Condition):
     def roots(self) -> frozenset[str]:
         return frozenset().union(*(roots(path) for path, _ in self.pairs))
 
+    @property
+    def effort(self) -> int:
+        return sum(effort(path) for path, _ in self.pairs)
+
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         seen = look([path for path, _ in self.pairs], document)
         for path, verdict in self.pairs:
@@ -86,6 +90,10 @@ class Expression(Condition):
     @property
     def roots(self) -> frozenset[str]:
         return roots(self.expression)
+
+    @property
+    def effort(self) -> int:
+        return effort(self.expression)
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         seen = look([self.expression], document)

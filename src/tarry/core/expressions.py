@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from math import prod
 from typing import Any, Final, TypeAlias
 
 import jmespath
@@ -93,6 +94,16 @@ def is_path(expression: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
+def effort(expression: str) -> int:
+    """How many times over it may go through an answer: 1 for a plain path, which hardly looks at it."""
+    compiled = _compiled(expression)
+    if compiled.steps is not None:
+        return 1
+    nodes = list(_nodes(compiled.tree))
+    return len(nodes) * prod(map(_fan_out, nodes))
+
+
+@lru_cache(maxsize=1024)
 def roots(expression: str) -> frozenset[str]:
     """The top-level names that the expression reads; all of `DOCUMENT` when it reads the document as a whole."""
     read = list(_reads(_compiled(expression).tree))
@@ -159,6 +170,12 @@ def _chain(links: list[Mapping[str, Any]]) -> Iterator[Steps]:
             return
         whole += steps
     yield whole
+
+
+def _nodes(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield node
+    for child in _children(node):
+        yield from _nodes(child)
 
 
 def _children(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from tarry.core.condition import Condition, Path
 from tarry.core.evaluation import Listing, Reading
-from tarry.core.expressions import roots, search
+from tarry.core.expressions import effort, roots, search
 from tarry.core.judgement import MOST_SEEN, Judgement, key_of, of_all, of_any, short
 from tarry.core.value_sets import Codes, Scalar, Values, check, table
 from tarry.words import Verdict
@@ -95,6 +95,10 @@ class Match(_Sorting):
     @property
     def roots(self) -> frozenset[str]:
         return roots(self.path)
+
+    @property
+    def effort(self) -> int:
+        return effort(self.path)
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         found = search(self.path, document, Reading if self.over is None else Listing)

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from tarry.core.batch import Batch
 from tarry.core.conditions import AnyCondition, Condition
 from tarry.core.durations import DurationLike
-from tarry.core.expressions import DOCUMENT, checked
+from tarry.core.expressions import DOCUMENT, checked, effort
 from tarry.core.expressions import roots as roots_of
 from tarry.core.function import Function, as_function
 from tarry.core.limits import Limits
@@ -171,6 +171,12 @@ class JobSpec(Model):
         """Whether an answer to such a call is judged, and the next wait set, without a callable."""
         judge = self.until if kind is CallKind.POLL else self.submitted
         return (judge is None or judge.is_plain) and not self.strategy.functions
+
+    def effort(self, kind: CallKind) -> int:
+        """How many times over judging an answer to such a call may go through it."""
+        judge = self.until if kind is CallKind.POLL else self.submitted
+        told = sum(effort(path) for path in (self.progress, self.reason) if path is not None)
+        return told + (1 if judge is None else judge.effort)
 
     @field_validator(*_CALLS, mode="before")
     @classmethod

@@ -34,6 +34,7 @@ from tarry.words import SECOND, CallKind, ErrorKind
 
 _NEVER = Expression("`false`")
 _LIGHT = 10_000
+"""Steps of judging that are taken on the event loop: some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +223,9 @@ class Drive:
         return hold, Observation(call.kind, now, now, error=error)
 
     async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
-        """Judge what was seen; off the event loop, in the time of a call, where a callable or its size makes it slow."""
+        """Judge what was seen; off the event loop, in the time of a call, where it may be slow."""
         spec, state, answers = hold.spec, hold.state, hold.answers
-        if spec.is_plain(call.kind) and size(seen.body, _LIGHT) <= _LIGHT:
+        if spec.is_plain(call.kind) and size(seen.body, _LIGHT) * spec.effort(call.kind) <= _LIGHT:
             return step(spec, state, seen, self._clock.now(), answers)
         try:
             async with asyncio.timeout(call.timeout / SECOND):

@@ -32,11 +32,12 @@ from tarry.words import MINUTE, CallKind, DeliveryKind, DeliveryState, Instant, 
 log = logging.getLogger("tarry.outbox")
 
 AT_ONCE = 16
-"""How many deliveries this process makes at a time."""
+"""How many deliveries this process makes at a time; one that takes over a minute is not counted any more."""
 
 _PAGE = 100
 _NOTE = 300
 _ASIDE: Micros = MINUTE
+_LONG: Micros = MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Outbox:
         self._foreign: dict[int, Instant] = {}
         self._looking: asyncio.Task[None] | None = None
         self._is_asked = False
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[None], Instant] = {}
 
     @property
     def is_due(self) -> bool:
@@ -114,12 +115,17 @@ class Outbox:
         try:
             while self._is_asked:
                 self._is_asked = False
-                while len(self._under_way) < AT_ONCE and await self._begin(AT_ONCE - len(self._under_way)):
+                while (room := self._room()) and await self._begin(room):
                     pass
         except Exception:
             log.exception("the outbox could not be read; it is looked at again")
         finally:
             self._looking = None
+
+    def _room(self) -> int:
+        """How many may begin: a callable that hangs keeps what others owe waiting for no more than a while."""
+        since = self._clock.now() - _LONG
+        return max(AT_ONCE - sum(began > since for began in self._under_way.values()), 0)
 
     async def _begin(self, limit: int) -> list[asyncio.Task[None]]:
         """Take up to `limit` that can be made here, and begin them."""
@@ -163,8 +169,8 @@ class Outbox:
 
     def _begun(self, delivery: Delivery, worker: int) -> asyncio.Task[None]:
         begun = asyncio.create_task(self._deliver(delivery, worker), name=f"tarry {delivery.kind} {delivery.key}")
-        self._under_way.add(begun)
-        begun.add_done_callback(self._under_way.discard)
+        self._under_way[begun] = self._clock.now()
+        begun.add_done_callback(self._under_way.pop)
         return begun
 
     async def _deliver(self, taken: Delivery, worker: int) -> None:

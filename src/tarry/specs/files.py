@@ -50,6 +50,8 @@ def read_spec(path: str, name: str | None = None) -> JobSpec:
         return JobSpec.model_validate({part: value for part, value in document.value.items() if part != "$schema"})
     except SpecError as error:
         raise document.located(error) from None
+    except RecursionError:
+        raise SpecError(name, "too deep") from None
 
 
 def read_document(path: str, name: str) -> Document:
