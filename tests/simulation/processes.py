@@ -77,6 +77,11 @@ class Process:
         """Ask it to end in good order."""
         self._stop.set()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether one of its callers still waits for a job, and so has it polled."""
+        return not self._callers or any(not each.done() for each in self._callers if " waits for " in each.get_name())
+
     def calm(self) -> None:
         """From now on its callers wait until the end."""
         self._calm.set()

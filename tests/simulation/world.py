@@ -286,7 +286,7 @@ class World:
             process.calm()
         until = self.clock.now() + BOUND
         while not self._broken and not self._is_done():
-            if not self._alive:
+            if not any(process.is_waiting for process in self._alive):
                 # A job was begun anew just as everybody had heard of its end.
                 self._begin()
                 self._alive[-1].calm()

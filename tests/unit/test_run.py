@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from tarry import Fixed, Limits, Outcome, Request, SpecError
 from tarry.testing import ScriptedJob
 from tarry.testing.scripted import Answer
-from tests.pollers import FAILED, QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
+from tests.pollers import FAILED, QUEUED, RUNNING, SUCCEEDED, T, World, polled, spec_of
 
 
 def knows() -> dict[str, str]:
@@ -454,3 +455,35 @@ def test_an_age_that_is_none_is_refused(age: Any) -> None:
                 await poller.prune(age)
 
     world.run(main)
+
+
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["afterwards", "meanwhile"])
+def test_a_worker_that_becomes_one_too_late_is_none(meanwhile: bool) -> None:
+    """Asked for once the poller closes, or just before, it leaves no lease and no rounds behind."""
+    world = World([RUNNING])
+    gate = asyncio.Event()
+    gate.set()
+
+    async def slowly(work: Callable[[], T]) -> T:
+        await gate.wait()
+        return work()
+
+    async def later() -> None:
+        await world.after(2)
+        gate.set()
+
+    async def main() -> set[str]:
+        async with world.poller(offload=slowly) as poller:
+            engine, begun = poller._inside.engine, []
+            if meanwhile:
+                gate.clear()
+                begun = [asyncio.create_task(engine.ready()), asyncio.create_task(later())]
+                await world.after(1)
+        await asyncio.gather(*begun)
+        await engine.ready()
+        return {each.get_name() for each in asyncio.all_tasks()}
+
+    assert "tarry rounds" not in world.run(main)
+    database = world.store._database
+    with database.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM tarry_worker WHERE released = 0").scalar() == 0

@@ -75,17 +75,21 @@ class Engine:
             job.rouse()
 
     async def ready(self) -> None:
-        """Be a worker: registered, and renewed and looked after from now on."""
+        """Be a worker: registered, and renewed and looked after from now on; not any more once `close` was called."""
         async with self._starting:
-            if self._rounds is None:
+            if self._rounds is None and not self._closing:
                 await self._worker.keep()
                 self.freed += await self._worker.bury()
-                self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
+                if self.is_closing:
+                    await self._worker.retire()
+                else:
+                    self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
 
     async def deliver(self) -> None:
         """Begin what is owed and can be done here."""
         await self.ready()
-        self.outbox.look()
+        if not self._closing:
+            self.outbox.look()
 
     @property
     def is_closing(self) -> bool:
