@@ -198,6 +198,7 @@ def test_a_checkpoint_writes_all_of_it(bench: Bench) -> None:
         baseline='"baseline"',
         poll='"poll"',
         status_url='"status_url"',
+        validators='"validators"',
         output='"output"',
         timeline="[1]",
         carried="null",
@@ -218,7 +219,7 @@ def test_a_checkpoint_writes_all_of_it(bench: Bench) -> None:
         "spec",
         "last",
     )
-    for name in (*names, "submit", "baseline", "poll", "status_url", "output", "timeline", "carried"):
+    for name in (*names, "submit", "baseline", "poll", "status_url", "validators", "output", "timeline", "carried"):
         assert getattr(after, name) == getattr(made, name), name
     assert (after.owner, after.fence, after.nonce, after.step, after.wake) == (row.owner, 1, "n1", row.step + 1, None)
     assert [(e.seq, e.kind) for e in bench.store.events("default", "orders", (0, 0), 10)] == [
@@ -230,7 +231,7 @@ def test_a_checkpoint_writes_all_of_it(bench: Bench) -> None:
 def test_none_leaves_what_is_stored(bench: Bench) -> None:
     """Texts and the floor stay when a checkpoint brings none; the limits are written as they are."""
     row = held(bench.store, deadline=START + 5)
-    names = ("last", "submit", "baseline", "poll", "status_url", "output", "timeline", "carried")
+    names = ("last", "submit", "baseline", "poll", "status_url", "validators", "output", "timeline", "carried")
     texts = {name: f'"{name}"' for name in names}
     bench.store.checkpoint([write(grip(row), deadline=START + 5, **texts)])
     bench.store.checkpoint([write(grip(row, 1), max_polls=None)])

@@ -221,6 +221,20 @@ def test_a_job_from_another_store_brings_what_it_has(bench: Bench) -> None:
     assert {name: getattr(row, name) for name in brought} == brought
 
 
+def test_another_spec_drops_the_validators(bench: Bench) -> None:
+    """The last answer was judged by the one before; other commands leave them, a new run has none."""
+    row = held(bench.store)
+    bench.store.checkpoint([write(grip(row), validators='["u","e",null]')])
+    assert bench.store.command(command(reread(bench.store, row)))
+    assert reread(bench.store, row).validators == '["u","e",null]'
+    assert bench.store.command(command(reread(bench.store, row), spec='{"poll":2}'))
+    after = reread(bench.store, row)
+    assert after.validators is None
+    bench.store.checkpoint([write(after.grip, validators="[]")])
+    assert bench.store.restart(restart(reread(bench.store, row)))
+    assert reread(bench.store, row).validators is None
+
+
 def test_a_new_run_repeated_is_one(bench: Bench) -> None:
     """The very same one is true again and changes nothing; another one for the same step is refused."""
     row, _ = bench.store.add(new_job())

@@ -210,6 +210,24 @@ def test_ids_go_into_a_json_body() -> None:
     assert "TOKEN" in str(missing["c"])
 
 
+def test_a_denied_member_has_the_credentials_of_the_call_fetched_afresh() -> None:
+    """Once, also when others join it that were not denied; what only checks the request asks for none."""
+    asked: list[bool] = []
+
+    def secret(name: str, *, refresh: bool = False) -> str:
+        asked.append(refresh)
+        return f"{name}-{sum(asked)}"
+
+    request = Request("GET", REQUEST.url, params=REQUEST.params, headers={"Authorization": "{secret.TOKEN}"})
+    world = World([401, Service(a=1, b=1)])
+    ended = world.run(
+        lambda: awaited(world, dict.fromkeys("ab", polled(poll=Batch(request, items="body.jobs"))), secrets=secret)
+    )
+    assert [result.polls for result in ended.values()] == [2, 2]
+    assert [seen.headers["authorization"] for seen in world.job.requests] == ["TOKEN-0", "TOKEN-1"]
+    assert asked == [False] * 5 + [True]
+
+
 def test_a_secret_that_is_gone_meanwhile_is_a_poll_that_was_not_sent() -> None:
     """It was there when the members joined, and is not when the call is made."""
     asked: list[str] = []

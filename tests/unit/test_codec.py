@@ -14,15 +14,18 @@ from tarry.codec import (
     decode_spec,
     decode_state,
     decode_timeline,
+    decode_validators,
     differences,
     encode_answer,
     encode_observation,
     encode_spec,
     encode_state,
+    encode_validators,
     fingerprint,
     state_of,
 )
 from tarry.core import CallError, JobState, Observation
+from tarry.core.answers import Validators
 from tarry.core.noting import MAX_SEEN, MAX_UNKNOWN
 from tarry.core.state import Confirming, Seen, Stage, Streak
 from tarry.ports import JobRow
@@ -264,6 +267,12 @@ SENT = '{"status":200,"headers":{"a":"b"},"body":[1],"url":"https://api.example.
         ("submit", SENT.replace("200", '"200"')),
         ("submit", SENT.replace('"b"', "1")),
         ("submit", SENT.replace('"url"', '"uri"')),
+        ("validators", "{"),
+        ("validators", "{}"),
+        ("validators", '["u","e"]'),
+        ("validators", '[null,"e",null]'),
+        ("validators", '["u",1,null]'),
+        ("validators", '["u",null,[]]'),
     ],
 )
 def test_what_a_poll_needs_is_read_before_it(column: str, text: str) -> None:
@@ -284,6 +293,14 @@ def test_a_sound_row_is_read_whole() -> None:
     sound = row(PLAIN, timeline='[[0,"pending","hint"],[2000,"succeeded",null]]', submit=SENT)
     assert state_of(sound) == state_of(row(PLAIN)) == PLAIN
     assert decode_timeline(sound.timeline) == [(0, "pending", "hint"), (2000, "succeeded", None)]
+
+
+@pytest.mark.parametrize("found", [None, Validators("u", "e"), Validators("u", None, "d")], ids=["none", "tag", "date"])
+def test_validators_come_back_as_they_were(found: Validators | None) -> None:
+    """Also that there are none."""
+    stored = encode_validators(found)
+    assert decode_validators(stored) == found
+    assert state_of(row(PLAIN, validators=stored)) == PLAIN
 
 
 # Specs.

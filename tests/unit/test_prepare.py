@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tarry.core.answers import StatusUrl
+from tarry.core.answers import StatusUrl, Validators
 from tarry.core.request import Request
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
@@ -260,6 +260,23 @@ def test_a_moved_status_url_stands_in_for_the_requests_own() -> None:
     prepared = poll(request, **moved("https://api.example.com/ops/7?sig=a%2Fb"))
     assert prepared.url == "https://api.example.com/ops/7?sig=a%2Fb&v=2&key=k%2F1"
     assert ("Authorization", "TOPSECRET") in prepared.headers
+
+
+def test_validators_go_to_where_they_came_from() -> None:
+    """With a request that asks for it, to the same URL whatever its query, and not in place of the caller's own."""
+    marks = Validators(HOME, '"a"', "Thu, 01 Jan 2026 00:00:09 GMT")
+    sent = {"If-None-Match": '"a"', "If-Modified-Since": marks.last_modified}
+    asking = Request("GET", HOME, params={"v": 2}, conditional=True)
+    accept = {"Accept": "application/json"}
+    assert dict(poll(asking, validators=marks).headers) == accept | sent
+    assert dict(poll(asking, validators=Validators(HOME, None, marks.last_modified)).headers) == accept | {
+        "If-Modified-Since": marks.last_modified
+    }
+    assert dict(poll(asking, validators=Validators(HOME, '"a"')).headers) == accept | {"If-None-Match": '"a"'}
+    assert dict(poll(Request("GET", HOME), validators=marks).headers) == accept
+    assert dict(poll(asking, validators=marks, **moved(f"{HOME}/2")).headers) == accept
+    own = Request("GET", HOME, headers={"if-modified-since": "x"}, conditional=True)
+    assert dict(poll(own, validators=marks).headers) == accept | {"if-modified-since": "x"}
 
 
 def test_a_status_url_at_another_origin_gets_no_secrets() -> None:

@@ -427,6 +427,19 @@ def test_submits_are_counted_by_key_or_body() -> None:
     assert statuses == [503, 202, 503, 202, 503]
 
 
+def test_an_answer_that_is_known_is_not_sent_again() -> None:
+    """Looking moves the job on no more; whoever names another mark, or none, gets the answer with its own."""
+    client, job = scripted({"mode": "etag", "until": 3})
+    first = client.send("GET", f"/jobs/{job}")
+    etag = first.headers["ETag"]
+    assert (first.status, document(first)["state"]) == (200, "QUEUED")
+    known = client.send("GET", f"/jobs/{job}", if_none_match=etag)
+    assert (known.status, known.body, known.headers["ETag"]) == (304, b"", etag)
+    other = client.send("GET", f"/jobs/{job}", if_none_match='"other"')
+    assert (other.status, other.body, other.headers["ETag"]) == (200, first.body, etag)
+    assert "ETag" not in client.send("GET", f"/jobs/{job}", if_none_match=etag).headers
+
+
 def test_a_query_makes_one_url_odd() -> None:
     """The behaviour in a URL is for that URL, before any script; other queries mean nothing."""
     client, job = scripted({"status": 500})

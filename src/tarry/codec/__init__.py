@@ -10,8 +10,10 @@ from tarry.codec.answers import (
     ANSWER_LIMIT,
     decode_answer,
     decode_status_url,
+    decode_validators,
     encode_answer,
     encode_status_url,
+    encode_validators,
 )
 from tarry.codec.observations import (
     BODY_LIMIT,
@@ -34,12 +36,14 @@ __all__ = [
     "decode_state",
     "decode_status_url",
     "decode_timeline",
+    "decode_validators",
     "differences",
     "encode_answer",
     "encode_observation",
     "encode_spec",
     "encode_state",
     "encode_status_url",
+    "encode_validators",
     "fingerprint",
     "state_of",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tarry.codec.observations import sent_on
 from tarry.codec.reading import optional, parsed, read, text, texts, whole
-from tarry.core.answers import Answer, StatusUrl, answer
+from tarry.core.answers import Answer, StatusUrl, Validators, answer
 from tarry.core.observation import Observation
 from tarry.core.texts import as_json_text, bounded
 
@@ -35,6 +35,16 @@ def decode_status_url(stored: str | None) -> StatusUrl | None:
     return None if stored is None else read("status_url", _status_url, parsed(stored, "status_url"))
 
 
+def encode_validators(found: Validators | None) -> str:
+    """The validators of the last answer; that there are none is written down, too."""
+    return as_json_text(None if found is None else [found.url, found.etag, found.last_modified])
+
+
+def decode_validators(stored: str | None) -> Validators | None:
+    """The validators, if there are any. Raises `CheckpointError`."""
+    return None if stored is None else read("validators", optional(_validators), parsed(stored, "validators"))
+
+
 def _answer(value: Any) -> Answer:
     return {
         "status": optional(whole)(value["status"]),
@@ -47,3 +57,8 @@ def _answer(value: Any) -> Answer:
 def _status_url(value: Any) -> StatusUrl:
     url, found_at, instead_of = value
     return StatusUrl(text(url), optional(text)(found_at), text(instead_of))
+
+
+def _validators(value: Any) -> Validators:
+    url, etag, last_modified = value
+    return Validators(text(url), optional(text)(etag), optional(text)(last_modified))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tarry.codec.answers import decode_answer, decode_status_url
+from tarry.codec.answers import decode_answer, decode_status_url, decode_validators
 from tarry.codec.observations import decode_timeline
 from tarry.codec.reading import parsed
 from tarry.codec.states import decode_state
@@ -26,6 +26,7 @@ def state_of(row: JobRow) -> JobState:
         decode_answer(row.baseline, "baseline")
         decode_answer(row.poll, "poll")
         decode_status_url(row.status_url)
+        decode_validators(row.validators)
         if row.carried is not None:
             parsed(row.carried, "carried")
     except CheckpointError as error:

@@ -29,18 +29,32 @@ class StatusUrl:
 
 
 @dataclass(frozen=True, slots=True)
+class Validators:
+    """What the last answer is known by: it holds as long as the service says of these that nothing changed.
+
+    `url` is where it came from, without its query. At least one of the others is there.
+    """
+
+    url: str
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """What was answered so far, each as `answer` gives it; None for what was not answered yet.
 
     `submit` is the answer to the submit. `baseline` was taken before the submit, or else is
     the first answer that the condition judged. `poll` is the last answer that it judged. `status_url`
-    is where the job is polled since an answer moved it.
+    is where the job is polled since an answer moved it. `validators` are those of the last answer, where a
+    conditional poll may send them.
     """
 
     submit: Answer | None = None
     baseline: Answer | None = None
     poll: Answer | None = None
     status_url: StatusUrl | None = None
+    validators: Validators | None = None
 
     def values(self, key: str, given: Json) -> dict[str, Json]:
         """What templates can name; `given` is the spec's `input`. Before the first poll, `poll` is the submit's answer."""

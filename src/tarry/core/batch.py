@@ -176,6 +176,8 @@ class Batch(Model):
             raise SpecError(
                 "Batch.request", f"has {{{others[0]}…}}, which differs from job to job; write it in id, and {IDS} here"
             )
+        if self.request.conditional:
+            raise SpecError("Batch.request.conditional", "one answer is for many jobs, and each poll asks for others")
         if any(_odd(text) for text in _texts(self.request)):
             raise SpecError("Batch.request", f"write {IDS} as it is: all ids, in one place")
         host = re.match(r"[^:]*://[^/?#]*", self.request.url)

@@ -58,14 +58,14 @@ def _spans(policy: Hints, seen: Observation) -> Iterator[tuple[str, Micros | Non
 
 def _server_time(seen: Observation) -> Instant:
     """When the server answered, by its own clock: a date that it sends is to be compared with that."""
-    date = _http_date(seen.headers.get("date", "").strip(" \t"), seen.finished_at)
+    date = http_date(seen.headers.get("date", "").strip(" \t"), seen.finished_at)
     return seen.finished_at if date is None else date
 
 
 def _retry_after(text: str, now: Instant) -> Micros | None:
     if _SECONDS.fullmatch(text):
         return int(text) * SECOND
-    date = _http_date(text, now)
+    date = http_date(text, now)
     return None if date is None else date - now
 
 
@@ -86,7 +86,8 @@ _HEADERS: dict[str, Callable[[str, Instant], Micros | None]] = {
 }
 
 
-def _http_date(text: str, now: Instant) -> Instant | None:
+def http_date(text: str, now: Instant) -> Instant | None:
+    """The instant of a date in a header; None for what is none. `now` tells the century of a two-digit year."""
     for form in _DATES:
         if found := form.fullmatch(text):
             return _instant_of(found, now)

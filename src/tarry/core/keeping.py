@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tarry.core import validators
 from tarry.core.answers import Answers, StatusUrl, answer
 from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
@@ -17,6 +18,13 @@ def kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, an
 
     An answer is kept where the spec reads it: whoever drives a job gives the next `step` what this gives.
     """
+    found = _kept(spec, before, after, seen, answers)
+    if seen.kind is not CallKind.POLL:
+        return found
+    return replace(found, validators=validators.after_poll(spec, before, after, seen, answers, found))
+
+
+def _kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, answers: Answers) -> Answers:
     match seen.kind:
         case CallKind.BASELINE if before.phase is Phase.PREPARING and after.phase is not Phase.PREPARING:
             return answers if after.outcome else replace(answers, baseline=answer(seen))

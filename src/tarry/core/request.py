@@ -41,6 +41,7 @@ _OWN_HEADERS = {
     "content-type": "write content_type=… instead",
     "accept-encoding": "Tarry sets it, because it bounds what is unpacked",
 }
+_PRECONDITIONS = frozenset({"if-none-match", "if-modified-since"})
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 _CREDENTIAL_PARTS = ("token", "secret", "api-key", "apikey", "password")
 
@@ -58,6 +59,8 @@ class Request(Model):
     - `connect_timeout`, `read_timeout`, `total_timeout`: bounds of this call, within `poll_timeout`.
     - `idempotent`: the service honours the idempotency key, so a submit whose
       answer was lost may be sent again; `idempotency_header` is where the key goes.
+    - `conditional`: a `poll` alone: the last answer's `ETag` and `Last-Modified` go with the next poll, which a
+      service may answer with 304. A header `If-None-Match` or `If-Modified-Since` of your own goes in their place.
 
     Raises `SpecError` naming the field when the request can never be sent.
     """
@@ -79,6 +82,7 @@ class Request(Model):
     total_timeout: PositiveDuration | None = None
     idempotent: Annotated[bool, Field(strict=True)] = False
     idempotency_header: str = "Idempotency-Key"
+    conditional: Annotated[bool, Field(strict=True)] = False
 
     if TYPE_CHECKING:
 
@@ -100,6 +104,7 @@ class Request(Model):
             total_timeout: DurationLike | None = None,
             idempotent: bool = False,
             idempotency_header: str = "Idempotency-Key",
+            conditional: bool = False,
         ) -> None: ...
 
     @property
@@ -116,6 +121,11 @@ class Request(Model):
     def secret_names(self) -> frozenset[str]:
         """The names of the secrets that the request needs."""
         return frozenset().union(*map(templates.secret_names, self.texts))
+
+    @property
+    def is_revalidated(self) -> bool:
+        """Whether the last answer's validators go with the request, and no header of the caller's."""
+        return self.conditional and _PRECONDITIONS.isdisjoint(name.lower() for name in self.headers)
 
     def is_accepted(self, status: int) -> bool:
         """Whether an answer with this HTTP status is read: 2xx, and what `accepted` adds."""

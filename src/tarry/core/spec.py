@@ -22,6 +22,7 @@ from tarry.core.request import Request, plain_json, url_problem, url_template_pr
 from tarry.core.stalls import Stall
 from tarry.core.strategies import DEFAULT, Strategy
 from tarry.core.templates import ANSWER_ROOTS, roots, secret_names, texts
+from tarry.core.validators import refusal
 from tarry.words import CallKind, Json, Outcome
 
 _LOCAL = {
@@ -253,6 +254,15 @@ class JobSpec(Model):
             raise ValueError("redirect: a callable or a batch has no status URL to move; let the poll find its own way")
         if isinstance(self.poll, Request) and "poll" in roots(self.poll.url) and secret_names(self.poll.url):
             raise ValueError("poll: its URL changes and is stored, and it names a secret; write that into params")
+        return self
+
+    @model_validator(mode="after")
+    def _may_be_conditional(self) -> JobSpec:
+        for name, call in self.calls.items():
+            if isinstance(call, Request) and call.conditional:
+                problem = refusal(call, self.until) if name == "poll" else "that is for poll alone; leave it out"
+                if problem:
+                    raise ValueError(f"{name}.conditional: {problem}")
         return self
 
     @model_validator(mode="after")

@@ -86,7 +86,8 @@ def leading(url: str) -> Placeholder | None:
 
 def authority_roots(url: str) -> tuple[str, ...]:
     """The roots that decide on scheme, host and port of a URL, in order."""
-    return tuple(found.root for found in placeholders(_AUTHORITY.match(url)[0]))  # type: ignore[index]  # it may match nothing, but it matches
+    authority = _AUTHORITY.match(url)
+    return tuple(found.root for found in placeholders(url[: authority.end() if authority else 0]))
 
 
 def finder(url: str, values: Mapping[str, Any]) -> str | None:

@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from tarry.core import templates
-from tarry.core.answers import StatusUrl
+from tarry.core.answers import StatusUrl, Validators
 from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve
 from tarry.core.request import Request, is_credential, plain_json
 from tarry.core.templates import TemplateError
+from tarry.core.validators import bare
 from tarry.http.secrets import SecretError, Secrets
 from tarry.ports import Prepared
 from tarry.words import CallKind, Micros, micros
@@ -32,6 +33,7 @@ def prepare(
     base: str | None = None,
     home: str | None = None,
     status_url: StatusUrl | None = None,
+    validators: Validators | None = None,
     allowed_hosts: Collection[str] = (),
     idempotency_key: str | None = None,
     refresh: bool = False,
@@ -44,7 +46,7 @@ def prepare(
     answer is resolved against it and keeps its origin, save for
     `allowed_hosts`. Secrets go to the origin of `home` (default: the URL's own, or `base`) and to no
     other. A `status_url` is called instead of the request's own URL; of `params` it gets those
-    that it does not name itself. `refresh`: the last call was
+    that it does not name itself. `validators` go with a conditional request to where they came from. `refresh`: the last call was
     denied, so secrets are fetched afresh. `timeout` bounds the whole call, in microseconds.
     """
     base = base or templates.finder(request.url, values)
@@ -60,7 +62,10 @@ def prepare(
             kind=kind,
             method=request.method,
             url=filled.url(base),
-            headers=filled.headers(idempotency_key if kind is CallKind.SUBMIT else None),
+            headers=(
+                *filled.headers(idempotency_key if kind is CallKind.SUBMIT else None),
+                *_preconditions(request, filled.url(base), validators),
+            ),
             content=filled.content(),
             timeout=timeout if request.total_timeout is None else min(timeout, micros(request.total_timeout)),
             connect_timeout=None if request.connect_timeout is None else micros(request.connect_timeout),
@@ -122,6 +127,16 @@ def _is_secret(name: str, texts: Iterable[object]) -> bool:
 
 def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def _preconditions(request: Request, url: str, validators: Validators | None) -> Iterable[tuple[str, str]]:
+    """The headers by which the service may answer that nothing changed."""
+    if validators is None or not request.is_revalidated or bare(url) != validators.url:
+        return
+    if validators.etag is not None:
+        yield "If-None-Match", validators.etag
+    if validators.last_modified is not None:
+        yield "If-Modified-Since", validators.last_modified
 
 
 @dataclass(frozen=True, slots=True)

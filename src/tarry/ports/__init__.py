@@ -12,7 +12,7 @@ and may be run again with the same arguments after its answer was lost.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tarry.deliveries import Deliveries
@@ -20,6 +20,8 @@ from tarry.ports.commands import Command as Command
 from tarry.ports.commands import Restart as Restart
 from tarry.ports.events import Event as Event
 from tarry.ports.events import StoredEvent as StoredEvent
+from tarry.ports.looks import Glance as Glance
+from tarry.ports.looks import Listing as Listing
 from tarry.ports.world import Clock as Clock
 from tarry.ports.world import Offload as Offload
 from tarry.ports.world import Prepared as Prepared
@@ -72,7 +74,7 @@ class JobRow:
     `fence`, `nonce` and `step` are the holder's proof; `wake` is when an unowned job wants an owner;
     `cmd` counts commands of users; `paused` is 1 while nobody may poll; `told` is the last event that
     an `on_event` was called with; `spec`, `last`, `submit`, `baseline`, `poll`, `status_url`,
-    `output`, `timeline` and `carried` are JSON texts.
+    `validators`, `output`, `timeline` and `carried` are JSON texts.
     """
 
     id: int
@@ -109,6 +111,7 @@ class JobRow:
     baseline: str | None
     poll: str | None
     status_url: str | None
+    validators: str | None
     output: str | None
     timeline: str | None
     carried: str | None
@@ -160,6 +163,7 @@ class Checkpoint:
     baseline: str | None = None
     poll: str | None = None
     status_url: str | None = None
+    validators: str | None = None
     output: str | None = None
     timeline: str | None = None
     carried: str | None = None
@@ -168,31 +172,6 @@ class Checkpoint:
     events: Sequence[Event] = ()
     owed: Sequence[DeliveryKind] = ()
     told: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """What a waiter needs to know of a job that it does not hold."""
-
-    id: int
-    owner: int | None
-    wake: Instant | None
-    cmd: int
-    step: int
-    outcome: Outcome | None
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A page of jobs: filters, and where the last page ended (a job id)."""
-
-    namespace: str
-    outcomes: Sequence[Outcome] = ()
-    phases: Sequence[Phase] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    prefix: str = ""
-    after: int = 0
-    limit: int = 100
 
 
 class Store(Protocol):

@@ -15,8 +15,8 @@ class Command:
 
     It counts only while the row is at `step` and `cmd`, and raises `cmd`: a holder's next
     write then misses, and its observation is judged again on the row as it is now.
-    None for `spec` and `labels` leaves what is stored; the rest is written as it is, but
-    `max_polls` never falls below what is spent and permitted.
+    None for `spec` and `labels` leaves what is stored, and a `spec` drops the validators; the rest
+    is written as it is, but `max_polls` never falls below what is spent and permitted.
     """
 
     job: int

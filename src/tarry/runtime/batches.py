@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tarry.core.batch import Batch, Id
 from tarry.core.observation import CallError, Observation
@@ -16,7 +17,13 @@ from tarry.words import SECOND, CallKind, ErrorKind, Micros, micros
 _SHARE_OF_TIME = 4
 """A poll spends at most a fourth of its time on waiting for others."""
 
-Send = Callable[[Batch, Sequence[Id], Micros], Awaitable[Observation]]
+
+class Send(Protocol):
+    """Makes one call of a batch."""
+
+    async def __call__(self, batch: Batch, ids: Sequence[Id], bound: Micros, *, refresh: bool) -> Observation:
+        """Ask for these ids, within this time; `refresh`: with credentials that are fetched afresh."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +31,13 @@ class Member:
     """One job's part in a call.
 
     `timeout` bounds its wait for the answer, the window and the line for the host included; `is_cut` says
-    that its deadline made it short.
+    that its deadline made it short, `refresh` that its last poll was denied.
     """
 
     id: Id
     timeout: Micros
     is_cut: bool = False
+    refresh: bool = False
 
     @property
     def patience(self) -> Micros:
@@ -138,7 +146,8 @@ class _Round:
             members = list(self._members.values())
             ids = [member.id for member in members]
             try:
-                seen = await self._send(self._batch, ids, max(member.timeout for member in members))
+                bound, refresh = max(member.timeout for member in members), any(member.refresh for member in members)
+                seen = await self._send(self._batch, ids, bound, refresh=refresh)
                 shares = self._batch.shares(seen, ids)
             except Exception as error:  # noqa: BLE001  # whatever went wrong, each member hears of it and none hangs
                 for _, seat in self._waiting():

@@ -61,6 +61,7 @@ class Calls:
                 timeout=call.timeout,
                 home=home_of(spec, request, answers),
                 status_url=current(spec, answers) if call.kind is CallKind.POLL else None,
+                validators=answers.validators if call.kind is CallKind.POLL else None,
                 allowed_hosts=spec.allowed_hosts,
                 refresh=call.refresh,
                 idempotency_key=token if call.kind is CallKind.SUBMIT else None,
@@ -73,21 +74,29 @@ class Calls:
         """A poll in the company of others, unless what it asks for is refused: that must cost them nothing."""
         try:
             whole = min(spec.limits.poll_timeout, batch.request.total_timeout or spec.limits.poll_timeout)
-            member = Member(id=batch.id_of(values), timeout=call.timeout, is_cut=call.timeout < micros(whole))
+            member = Member(
+                id=batch.id_of(values), timeout=call.timeout, is_cut=call.timeout < micros(whole), refresh=call.refresh
+            )
             self._prepared(batch, [member.id], call.timeout)
         except (CallRefused, TemplateError) as refused:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
         return await self._batches.poll(batch, member)
 
-    async def _asked(self, batch: Batch, ids: Sequence[Id], bound: Micros) -> Observation:
+    async def _asked(self, batch: Batch, ids: Sequence[Id], bound: Micros, *, refresh: bool) -> Observation:
         try:
-            return await self._transport.send(self._prepared(batch, ids, bound))
+            return await self._transport.send(self._prepared(batch, ids, bound, refresh=refresh))
         except CallRefused as refused:
             return self._failed(CallKind.POLL, CallError(ErrorKind.REFUSED, str(refused), sent=False))
 
-    def _prepared(self, batch: Batch, ids: Sequence[Id], bound: Micros) -> Prepared:
-        values = {"batch": {"ids": list(ids)}}
-        return prepare(batch.asking(len(ids)), kind=CallKind.POLL, values=values, secrets=self._secrets, timeout=bound)
+    def _prepared(self, batch: Batch, ids: Sequence[Id], bound: Micros, *, refresh: bool = False) -> Prepared:
+        return prepare(
+            batch.asking(len(ids)),
+            kind=CallKind.POLL,
+            values={"batch": {"ids": list(ids)}},
+            secrets=self._secrets,
+            timeout=bound,
+            refresh=refresh,
+        )
 
     async def _function(
         self,

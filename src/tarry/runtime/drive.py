@@ -19,6 +19,7 @@ from tarry.core.observation import CallError, Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import DEFAULT
+from tarry.core.validators import unmarked
 from tarry.errors import LeaseLost
 from tarry.ports import Checkpoint, Clock, Store
 from tarry.runtime.aside import Aside, Misbehaved
@@ -184,6 +185,8 @@ class Drive:
             try:
                 return await self._settle(job, hold, state, decision, seen)
             except _Commanded as commanded:
+                if commanded.hold.spec.poll != hold.spec.poll:
+                    seen = unmarked(seen)
                 hold = commanded.hold
 
     async def _permitted(self, job: Followed, hold: Hold) -> Hold:

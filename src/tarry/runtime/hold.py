@@ -19,6 +19,7 @@ from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.status_url import current
 from tarry.core.texts import as_json_text
+from tarry.core.validators import is_unchanged
 from tarry.ports import Checkpoint, Event, Grip, JobRow
 from tarry.runtime.changes import changes
 from tarry.runtime.hosts import host_of
@@ -120,6 +121,7 @@ class Hold:
             baseline=write.baseline or self.row.baseline,
             poll=write.poll or self.row.poll,
             status_url=write.status_url or self.row.status_url,
+            validators=write.validators or self.row.validators,
             timeline=write.timeline or self.row.timeline,
             carried=write.carried or self.row.carried,
             max_polls=write.max_polls,
@@ -152,7 +154,8 @@ class Hold:
         events = changes(self.state, state, seen.kind, now, moved_to=moved_to(before, after))
         write = replace(self._write(state, events), carried=seen.carried, **changed_texts(before, after, seen))
         # An answer on the way to the job is shown as its last one only where no other will come.
-        if seen.kind is CallKind.POLL or state.outcome is not None:
+        is_last = seen.kind is CallKind.POLL or state.outcome is not None
+        if is_last and not is_unchanged(seen, before):
             write = replace(write, last=encode_observation(seen, self.spec.keep))
         is_poll = seen.kind is CallKind.POLL
         return replace(write, timeline=extended(self.row.timeline, self.state, state)) if is_poll else write

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tarry.codec import decode_answer, decode_observation, decode_status_url, encode_answer, encode_status_url
+from tarry.codec import (
+    decode_answer,
+    decode_observation,
+    decode_status_url,
+    decode_validators,
+    encode_answer,
+    encode_status_url,
+    encode_validators,
+)
 from tarry.core.answers import Answers, answer
 from tarry.core.observation import Observation
 from tarry.core.origin import masked
@@ -19,6 +27,7 @@ def answers_of(row: JobRow) -> Answers:
         baseline=decode_answer(row.baseline),
         poll=decode_answer(row.poll),
         status_url=decode_status_url(row.status_url),
+        validators=decode_validators(row.validators),
     )
 
 
@@ -29,6 +38,8 @@ def changed_texts(before: Answers, after: Answers, seen: Observation) -> dict[st
     columns = dict.fromkeys(names, text)
     if after.status_url is not None and after.status_url != before.status_url:
         columns["status_url"] = encode_status_url(after.status_url)
+    if after.validators != before.validators:
+        columns["validators"] = encode_validators(after.validators)
     return columns
 
 

@@ -58,6 +58,8 @@ def _command(job: Table) -> Update:
         .where(job.c.outcome.is_(None))
         .values({name: p(job.c[name]) for name in ("state", "due", "deadline", "floor", "paused")})
         .values({name: func.coalesce(p(job.c[name]), job.c[name]) for name in ("spec", "labels")})
+        # The last answer was judged by the spec before.
+        .values(validators=case((p(job.c.spec).is_not(None), None), else_=job.c.validators))
         .values(max_polls=case((limit < permitted, permitted), else_=limit), wake=wakes, cmd=job.c.cmd + 1)
         .values(event_seq=job.c.event_seq + bindparam("p_events"))
     )
@@ -69,7 +71,8 @@ _ANSWERS = ("submit", "baseline", "poll", "status_url", "carried")
 def _restart(job: Table) -> Update:
     new = ("token", "fingerprint", "spec", "labels", "state", "phase", "created_at", "polled_at", "due")
     limits = ("deadline", "max_polls", "floor")
-    gone = ("owner", "nonce", "last", "output", "timeline", "outcome", "finished_at", "cancel_requested_at")
+    of_polls = ("last", "validators", "output", "timeline")
+    gone = ("owner", "nonce", *of_polls, "outcome", "finished_at", "cancel_requested_at")
     return (
         update(job)
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd))

@@ -22,7 +22,7 @@ _NUMBERS = (
 )
 _TEXTS = (
     "namespace key token fingerprint spec state",
-    "nonce last submit baseline poll status_url output timeline carried",
+    "nonce last submit baseline poll status_url validators output timeline carried",
 )
 
 

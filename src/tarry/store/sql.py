@@ -332,7 +332,8 @@ def _left(write: Checkpoint) -> int:
 
 def _columns(write: Checkpoint) -> dict[str, Any]:
     over = write.outcome is not None
-    texts = ("state", "last", "submit", "baseline", "poll", "status_url", "output", "timeline", "carried")
+    answers = ("submit", "baseline", "poll", "status_url", "validators")
+    texts = ("state", "last", *answers, "output", "timeline", "carried")
     plain = ("polls", "polled_at", "deadline", "floor", "reserved", "finished_at", "told")
     return {
         **grip_params(write.grip),

@@ -174,7 +174,7 @@ def _reserve(job: Table) -> Update:
 def _checkpoint(job: Table) -> Update:
     over = p(job.c.outcome).is_not(None)
     leaves = or_(over, bindparam("p_left") == 1)
-    answers = ("submit", "baseline", "poll", "status_url")
+    answers = ("submit", "baseline", "poll", "status_url", "validators")
     kept = ("floor", "spec", "last", *answers, "output", "timeline", "carried", "told")
     plain = ("state", "phase", "polls", "polled_at", "reserved", "deadline", "max_polls", "outcome", "finished_at")
     return (

@@ -111,6 +111,7 @@ class Tables:
             Column("baseline", Text),
             Column("poll", Text),
             Column("status_url", Text),
+            Column("validators", Text),
             Column("output", Text),
             Column("timeline", Text),
             # What a polled callable handed to its next call.

@@ -13,7 +13,7 @@ from tarry.core.request import Method
 from tarry.errors import SpecError
 from tarry.ports import Clock
 from tarry.testing.stub.behaviour import Behaviour, CallName, behaviour_of, plan_of, script_of
-from tarry.testing.stub.faults import as_json, bend
+from tarry.testing.stub.faults import as_json, bend, marked
 from tarry.testing.stub.jobs import Document, JobBook, StubJob
 from tarry.testing.stub.wire import Manner, Reply, Request
 from tarry.words import Instant, Json
@@ -120,7 +120,10 @@ class JobApi:
         odd = self._behaviour(request, "poll", job.script, job.polls + 1)
         job.polls += 1
         document = job.look(now) if odd is None or odd.shows_the_job else job.document(now)
-        return Served(as_json(HTTPStatus.OK, document), "poll", name, job.polls).bent(document, odd, now)
+        served = Served(as_json(HTTPStatus.OK, document), "poll", name, job.polls).bent(document, odd, now)
+        if odd is None or odd.mode != "etag":
+            return served
+        return replace(served, reply=marked(served.reply, request.headers.get("if-none-match")))
 
     def _result(self, name: str, now: Instant) -> Served:
         """The result by itself, once the job has succeeded."""

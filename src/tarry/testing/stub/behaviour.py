@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from tarry.core.model import Model
 from tarry.errors import SpecError
 
-Mode = Literal["answer", "drip", "drop", "cut", "garbage", "hang", "text", "huge", "bomb", "redirect"]
+Mode = Literal["answer", "drip", "drop", "cut", "garbage", "hang", "text", "huge", "bomb", "redirect", "etag"]
 Hint = Literal["seconds", "date", "ms", "x-ms", "openai-ms", "interval", "garbage"]
 CallName = Literal["poll", "submit"]
 
@@ -33,7 +33,8 @@ class Behaviour(Model):
     - `mode`: "answer" (as usual), "drip" (a byte at a time, `pause` seconds between), "drop"
       (the connection closes without an answer), "cut" (it closes half-way), "garbage" (not
       HTTP), "hang" (no answer, ever), "text" (an HTML page), "huge" (a body of `mib` MiB), "bomb" (the same,
-      gzipped) or "redirect" (to `url`; 302 unless `status` says otherwise).
+      gzipped), "redirect" (to `url`; 302 unless `status` says otherwise) or "etag" (the job stays as it is, its
+      answer has an `ETag`, and a poll that names that in `If-None-Match` gets 304).
     - `status`: this HTTP code, with an `error` in the body; 404 looks like a job that is not known yet.
     - `states`: the state that the job reports; of several the n-th call gets the n-th, round and round.
     - `delay`: seconds before the answer.

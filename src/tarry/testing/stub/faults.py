@@ -46,6 +46,13 @@ def bend(reply: Reply, document: Document, behaviour: Behaviour, *, call: int, n
     return replace(odd, headers=headers | dict(odd.headers))
 
 
+def marked(reply: Reply, known: str | None) -> Reply:
+    """The reply with its ETag; a 304 for a client that knows it as `known`."""
+    etag = f'"{zlib.crc32(reply.body):08x}"'
+    headers = {**reply.headers, "ETag": etag}
+    return replace(reply, status=304, body=b"", headers=headers) if known == etag else replace(reply, headers=headers)
+
+
 def _content(reply: Reply, document: Document, behaviour: Behaviour, call: int) -> Reply:
     """What the odd reply says; how it is sent comes later."""
     status = behaviour.status
