@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,24 @@ def test_a_condition_that_never_matched_is_named() -> None:
         "your condition never matched; `body.state` was `DONE` in all 60 polls; "
         "`DONE` looks like an end and is named nowhere; last status DONE"
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "said"),
+    [
+        ("Succeeded", {"confirm": 5}, "succeeded was seen 3× in a row, and confirm asks for more"),
+        ("Approval", {}, "it waits for a person"),
+    ],
+    ids=["confirm", "blocked"],
+)
+def test_a_condition_that_matched_is_not_said_to_never_have(status: str, changes: dict[str, Any], said: str) -> None:
+    """A limit cut it short: the line says what was missing yet."""
+    until = Match("body.state", succeeded="Succeeded", blocked="Approval")
+    script = Script(spec(until=until, strategy=Fixed("1s"), limits=Limits(max_polls=3), **changes))
+    script.play(state(status), forever=True)
+    told = explain(script.state, max_polls=3)
+    assert said in told
+    assert "never matched" not in told
 
 
 def test_a_path_that_meets_an_object_shows_it() -> None:

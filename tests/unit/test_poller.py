@@ -232,6 +232,18 @@ def test_what_a_callable_raises_is_never_taken_for_a_word_of_the_loops(fault: An
     assert named in str(failed.data["error"])
 
 
+def test_a_large_answer_to_the_submit_is_kept_whole() -> None:
+    """Else the job that was started could not be polled."""
+    world = World([SUCCEEDED])
+    world.job = ScriptedJob([SUCCEEDED], submit={"jobId": "j1", "log": "x" * 900_000}, clock=world.clock)
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            return await poller.await_job("orders", spec_of())
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+
+
 @pytest.mark.parametrize("fault", [SystemExit, KeyboardInterrupt])
 @pytest.mark.parametrize("field", ["poll", "until"])
 def test_a_plain_callable_cannot_end_the_process(fault: Any, field: str) -> None:

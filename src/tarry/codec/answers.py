@@ -11,7 +11,8 @@ from tarry.core.answers import Answer, StatusUrl, Validators, answer
 from tarry.core.observation import Observation
 from tarry.core.texts import as_json_text, bounded
 
-ANSWER_LIMIT = 256 * 1024
+ANSWER_LIMIT = 4 << 20
+"""Bytes of a body as JSON. A body that HTTP brought is kept whole: the id of a job that was made is in there somewhere."""
 
 
 def encode_answer(seen: Observation) -> str:

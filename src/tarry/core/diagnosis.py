@@ -52,7 +52,9 @@ def _effort(state: JobState) -> str:
 
 
 def _seen(state: JobState) -> Iterator[str]:
-    never_matched = state.outcome in _UNFINISHED and bool(state.seen) and state.verdict is not None
+    yield from _almost(state)
+    is_open = state.confirming is None and state.verdict not in {None, Verdict.BLOCKED}
+    never_matched = state.outcome in _UNFINISHED and bool(state.seen) and is_open
     if never_matched:
         yield "your condition never matched"
     if state.seen:
@@ -61,6 +63,14 @@ def _seen(state: JobState) -> Iterator[str]:
         yield from _misses(state)
     if state.status is not None:
         yield f"last status {state.status}"
+
+
+def _almost(state: JobState) -> Iterator[str]:
+    """What a limit cut short, though the condition matched."""
+    if state.outcome in _UNFINISHED and state.confirming is not None:
+        yield f"{state.confirming.outcome} was seen {state.confirming.times}× in a row, and confirm asks for more"
+    elif state.outcome in _UNFINISHED and state.verdict is Verdict.BLOCKED:
+        yield "it waits for a person"
 
 
 def _misses(state: JobState) -> Iterator[str]:
