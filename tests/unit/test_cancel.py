@@ -109,6 +109,14 @@ def test_a_job_that_was_not_submitted_is_cancelled_at_once() -> None:
     assert (world.run(main).phase, world.job.requests) == (Phase.DONE, [])
 
 
+def test_a_job_whose_submit_was_put_off_is_cancelled_at_once() -> None:
+    """It did not arrive, or it would not be sent again: it is not sent only to be cancelled."""
+    world = Cancels([RUNNING])
+    world.job = ScriptedJob([RUNNING], submit=Answer(429, headers={"retry-after": "20"}), clock=world.clock)
+    asked, ended = cancelled(world, submit=Request("POST", "https://api.example.com/jobs"))
+    assert (asked.outcome, ended.outcome, world.job.submits) == ("cancelled", "cancelled", 1)
+
+
 def test_a_submit_under_way_is_waited_for() -> None:
     """The request needs what the submit answers."""
     world = Cancels([RUNNING, CANCELLED])

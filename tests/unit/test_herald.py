@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from tarry import WaitTimeout
+from tarry import Request, WaitTimeout
+from tarry.testing import Answer, ScriptedJob
+from tarry.words import SECOND
 from tests.pollers import QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
 
 
@@ -92,3 +96,29 @@ def test_a_job_that_takes_the_key_of_a_forgotten_one_is_told_of_from_the_start()
 
     world.run(main)
     assert world.kinds() == ["created", "status", "finished"] * 2
+
+
+def test_what_is_delivered_while_a_result_is_fetched_hides_nothing() -> None:
+    """Both add an event to a job that is over, and each is told, in order."""
+    world = World([RUNNING, SUCCEEDED])
+    world.job = ScriptedJob(
+        [RUNNING, SUCCEEDED],
+        submit=[{"jobId": "j1"}],
+        cancel=Answer(202, delay=4 * SECOND),
+        fetch=Answer(body={"rows": 1}, delay=6 * SECOND),
+        clock=world.clock,
+    )
+    url = "https://api.example.com/jobs/{submit.body.jobId}"
+    spec = spec_of(cancel=Request("DELETE", url), fetch=Request("GET", f"{url}/result"), result=None)
+
+    async def main() -> None:
+        async with world.poller() as poller:
+            waiting = asyncio.create_task(poller.await_job("orders", spec))
+            await world.after(1)
+            await poller.cancel("orders")
+            await waiting
+            await world.after(1)
+
+    world.run(main)
+    assert world.kinds()[-3:] == ["finished", "delivered", "fetched"]
+    assert [event.seq for event in world.told] == list(range(1, len(world.told) + 1))

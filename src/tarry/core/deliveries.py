@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from tarry.core.document import excerpt
 from tarry.core.function import Function
+from tarry.core.judging import is_repeatable
 from tarry.core.observation import Observation
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
-from tarry.words import HOUR, SECOND, DeliveryKind, DeliveryState, Micros, Outcome, Verdict
+from tarry.words import HOUR, SECOND, DeliveryKind, DeliveryState, Micros, Outcome, Phase, Verdict
 
 MAX_TRIES = 8
 """How often a delivery is tried before it is left to a person."""
@@ -37,7 +38,12 @@ def pause_after(tries: int) -> Micros:
 
 
 def may_exist(spec: JobSpec, state: JobState) -> bool:
-    """Whether there may be a remote job to cancel: none was made before a submit left."""
+    """Whether there may be a remote job to cancel: none was made before a submit left.
+
+    Nor by one that is to be sent again though it must not be sent twice: it did not arrive.
+    """
+    if state.phase is Phase.SUBMITTING and not is_repeatable(spec):
+        return False
     return spec.submit is None or state.submit_tries > 0
 
 

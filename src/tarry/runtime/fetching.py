@@ -15,7 +15,7 @@ from tarry.core.observation import Observation
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
 from tarry.core.texts import as_json_text
-from tarry.ports import Event, JobRow, StoredEvent
+from tarry.ports import Event, JobRow
 from tarry.runtime.drive import Parts
 from tarry.runtime.followed import Followed
 from tarry.runtime.values import answers_of, last_answers_of
@@ -87,8 +87,9 @@ class Fetching:
         """Write what came of it, unless the row went on meanwhile: then another has fetched, or tried to."""
         state = encode_state(replace(state_of(row), error=error))
         if await self._units.run(self._store.fetched, row.id, row.step, state, output, [told]):
-            self._herald.tell(row.id, [StoredEvent.of(row.key, row.run, row.event_seq + 1, told)])
-            await self._herald.write_down(row)
+            found = await self._reread(row)
+            if found is not None:
+                await self._herald.catch_up_with_end(found)
 
     async def _rest(self, job: Followed, row: JobRow, until: Instant) -> None:
         """Rest until then, or until the result is there, or nobody waits."""
