@@ -263,6 +263,23 @@ def test_a_plain_callable_cannot_end_the_process(fault: Any, field: str) -> None
     assert fault.__name__ in str(ended["quits"])
 
 
+def test_an_exit_in_an_async_callable_is_a_failed_poll() -> None:
+    """It runs on the loop that all jobs share, and that goes on."""
+    world = World([SUCCEEDED])
+
+    async def exits() -> Any:
+        raise SystemExit(3)
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            quits = polled(poll=exits, limits=Limits(max_polls=1))
+            return await poller.await_all({"quits": quits, "other": polled()})
+
+    ended = world.run(main)
+    assert ended["other"].outcome is Outcome.SUCCEEDED
+    assert "SystemExit" in str(ended["quits"])
+
+
 @pytest.mark.parametrize("fault", [asyncio.CancelledError, StopIteration, LookupError])
 def test_what_a_condition_raises_is_a_failed_poll(fault: Any) -> None:
     """Whatever it is, and with its name."""

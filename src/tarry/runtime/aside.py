@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError, Executor, Future
 from contextvars import copy_context
 from functools import partial
@@ -35,9 +35,9 @@ class Aside:
     async def call(self, job: str, function: Callable[..., Any], /, *args: Any, **named: Any) -> object:
         """The function's answer: an async one runs on the event loop, a plain one off it, as `run` says."""
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004  # an object whose __call__ is async
-            return await function(*args, **named)
+            return await _outlived(function(*args, **named))
         answer = await self.run(job, partial(function, *args, **named))
-        return await answer if inspect.isawaitable(answer) else answer
+        return await _outlived(answer) if inspect.isawaitable(answer) else answer
 
     async def run(self, job: str, call: Callable[[], T]) -> T:
         """The call's answer. Raises what it raises, and `Misbehaved` while the job's last call still runs."""
@@ -52,6 +52,14 @@ class Aside:
                 self._busy.discard(job)
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, called)
+
+
+async def _outlived(answer: Awaitable[T]) -> T:
+    """The answer; an exit that is raised on the way ends one call, where it would end the loop and all that is on it."""
+    try:
+        return await answer
+    except SystemExit:
+        raise Misbehaved("it raised SystemExit") from None
 
 
 class _Threads(Executor):
