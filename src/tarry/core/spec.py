@@ -176,7 +176,7 @@ class JobSpec(Model):
     def effort(self, kind: CallKind) -> int:
         """How many times over judging an answer to such a call may go through it."""
         judge = self.until if kind is CallKind.POLL else self.submitted
-        told = sum(effort(path) for path in (self.progress, self.reason) if path is not None)
+        told = sum(effort(path) for path in (self.progress, self.reason, self.hints.path) if path is not None)
         return told + (1 if judge is None else judge.effort)
 
     @field_validator(*_CALLS, mode="before")
