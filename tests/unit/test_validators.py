@@ -221,7 +221,7 @@ class Service:
 def job(**fields: Any) -> JobSpec:
     """A conditional poll every 2 s."""
     poll = Request("GET", "https://api.example.com/jobs/{key}", params={"x": 1}, conditional=True)
-    return polled(**{"poll": poll, **fields})
+    return polled(**{"poll": poll, "limits": Limits(max_polls=9), **fields})
 
 
 def test_an_unchanged_answer_is_cheap() -> None:
