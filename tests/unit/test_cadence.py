@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tarry import Exponential, Fixed, Hints, Limits, Linear, Outcome, Request
-from tarry.core import Stop, Wait
-from tarry.core.cadence import backoff
+from tarry.core import Stop, Wait, start
+from tarry.core.cadence import backoff, latest
 from tarry.words import HOUR, MINUTE, SECOND, Micros, WaitSource
 from tests.unit.scripted import DONE, GET, POST, RUNNING, Script, broken, http, spec, state
 
@@ -250,3 +250,22 @@ def test_a_submits_hint_is_bounded_too() -> None:
     script = Script(spec(submit=POST, hints=Hints(maximum="1m", on_excess="fail")))
     script._call(http(202, None, {"retry-after": "900"}))
     assert script.decision == Stop(Outcome.TIMED_OUT)
+
+
+@pytest.mark.parametrize(
+    ("total", "now", "until"),
+    [
+        (None, 1, None),
+        ("100s", 100 * SECOND, None),
+        ("100s", 10 * SECOND, 95 * SECOND),
+        ("100s", 97 * SECOND, 97 * SECOND),
+    ],
+    ids=["no deadline", "past it", "long before", "close to it"],
+)
+def test_a_turn_is_waited_for_while_the_poll_keeps_half_its_time(
+    total: str | None, now: int, until: int | None
+) -> None:
+    """The closing poll of 100 s has 10 s; the line at a host may take 5 of them."""
+    limited = spec(limits=Limits(max_polls=None, total_duration=total))
+    begun, _ = start(limited, "orders", 0)
+    assert latest(limited, begun, now) == until

@@ -111,6 +111,24 @@ def test_the_answer_to_the_submit_is_seen() -> None:
         check(submitted, [], submit={"status": 422})
 
 
+def test_a_moved_status_url_is_followed() -> None:
+    """The next answer is taken for one of the URL that the last one led to, and may lead on from there."""
+    moving = spec(
+        until=Acceptors([("body.next", "redirect"), ("body.state == 'DONE'", "succeeded")]), redirect="{poll.body.next}"
+    )
+    told = check(moving, [body(next="/jobs/8"), body(next="9"), body(state="DONE")])
+    assert [each.verdict for each in told] == ["redirect", "redirect", "succeeded"]
+
+
+def test_a_url_that_cannot_be_filled_in_matters_not() -> None:
+    """What the submit would have answered is not known: the answers are judged all the same."""
+    unknown = spec(
+        submit=Request("POST", "https://api.example.com/jobs"),
+        poll=Request("GET", "https://api.example.com/jobs/{submit.body.id}"),
+    )
+    assert check(unknown, [body(state="DONE")])[0].verdict == "succeeded"
+
+
 def test_a_callable_has_no_status() -> None:
     """What it returned is the body."""
     (told,) = check(spec(poll=test_a_callable_has_no_status), [body(state="DONE")])
