@@ -111,11 +111,20 @@ class Portal:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            self._run_loop()
         except BaseException as error:  # noqa: BLE001  # whoever opens or closes hears of it, on a thread that lives
             self._fail(error)
         else:
             self._ended.set_result(None)
+
+    def _run_loop(self) -> None:
+        runner = asyncio.Runner()
+        try:
+            runner.run(self._serve())
+        finally:
+            # A process on its way out starts no thread any more, and asyncio wants one to end its own threads with.
+            with suppress(RuntimeError):
+                runner.close()
 
     def _fail(self, error: BaseException) -> None:
         self._closed = True
