@@ -103,7 +103,12 @@ class Poller:
         try:
             await self._units.ask(self._store.open, self._clock.now())
         except BaseException:
-            self._end_thread()
+            # Cancelled while the store opened, it is open by now.
+            try:
+                if self._owns_store:
+                    await self._units.ask(self._store.close)
+            finally:
+                self._end_thread()
             raise
         worker = Worker(self._store, self._units, self._clock, self._token, self._lease)
         parts = Parts(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tarry import Fixed, JobCancelled, JobSpec, Limits, Outcome, Poller, SpecError
+from tarry import Fixed, JobCancelled, JobSpec, Limits, Outcome, Poller, SpecError, StoreError
 from tarry.testing import FakeClock, ScriptedJob
 from tarry.words import Phase
 from tests.pollers import QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
@@ -383,3 +384,18 @@ def test_a_callable_condition_judges_off_the_loop() -> None:
 
     assert world.run(main).polls == 3
     assert "spoiled" in str([event.data for event in world.told if event.kind == "poll_failed"])
+
+
+def test_an_entry_that_is_cancelled_leaves_the_store_closed(tmp_path: Path) -> None:
+    """Cancelled while the database opens, the poller closes it again, and its thread ends."""
+
+    async def main() -> None:
+        poller = Poller(f"sqlite:///{tmp_path / 'jobs.db'}")
+        entering = asyncio.create_task(poller.__aenter__())
+        asyncio.get_running_loop().call_soon(entering.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        with pytest.raises(StoreError, match="not open"):
+            poller._store.version()
+
+    asyncio.run(main())
