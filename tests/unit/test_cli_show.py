@@ -137,6 +137,12 @@ def test_events_of_one_instant_are_one_commit() -> None:
     assert changes.commits([first, second, third]) == [[first], [second, third]]
 
 
+def test_what_comes_before_the_first_poll_is_told_apart_from_it() -> None:
+    """Also where a look finds all of it at once, and no time passed between."""
+    sent, submitted, status = event("submit_sent", 0), event("submitted", 0), event("status", 0)
+    assert changes.commits([sent, submitted, status]) == [[sent, submitted], [status]]
+
+
 def test_the_timeline_tells_each_poll_and_its_wait() -> None:
     """The wait after the last poll is known from the time of the next one."""
     assert timeline.lines(RUNNING) == [

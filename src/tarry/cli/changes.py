@@ -55,8 +55,8 @@ def line(commit: Sequence[StoredEvent], job: Job | None) -> str:
 
 
 def commits(events: Iterable[StoredEvent]) -> list[list[StoredEvent]]:
-    """The events by the commit that made them: those of one instant."""
-    return [list(together) for _, together in groupby(events, key=lambda stored: stored.at)]
+    """The events by the commit that made them: those of one instant, what comes before the first poll apart."""
+    return [list(together) for _, together in groupby(events, key=lambda seen: (seen.at, seen.kind in _OF_SUBMIT))]
 
 
 def described(commit: Sequence[StoredEvent]) -> list[str]:
