@@ -6,7 +6,7 @@ import pytest
 
 from tarry.errors import CheckpointError, SpecError, StoreError
 from tarry.ports import Event, Listing
-from tarry.store.journal import KEEP_EVENTS
+from tarry.store.statements import KEEP_EVENTS
 from tarry.words import SECOND, Outcome, Phase
 from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, new_job, reread, told, write
 

@@ -117,6 +117,13 @@ def test_a_setting_that_does_not_take_is_refused(settings: dict[str, object], ki
     assert type(caught.value) is kind
 
 
+def test_a_library_that_is_too_old_is_refused(tmp_path: Path) -> None:
+    """Before anything is touched, and with the version that would do."""
+    with pytest.raises(StoreError, match=r"is 3\.32\.3: install one with 3\.33\.0 or newer"):
+        sqlite.SqliteFile(tmp_path / "jobs.db", library=(3, 32, 3)).open()
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("prefix", ["", "1x", "Tarry_", "a-b", "a;drop", "x" * 32, "é"])
 def test_a_prefix_is_plain(prefix: str) -> None:
     """It becomes part of table names: nothing that needs quoting."""

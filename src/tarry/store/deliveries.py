@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from tarry.deliveries import Delivery
 from tarry.ports import Event
+from tarry.store.batch import Batch, Values
 from tarry.store.journal import append
 from tarry.store.rows import clean, fits
 from tarry.store.sqlite import Database
@@ -137,22 +138,16 @@ class SqlDeliveries:
             append(connection, self._sql, job, [event])
 
 
-def owing(outbox: Table, job: Table) -> Insert:
-    """Adds one delivery of a job's run, once: the same kind is not owed twice."""
-    owed = exists().where(
-        outbox.c.job == job.c.id,
-        outbox.c.run == job.c.run,
-        outbox.c.kind == bindparam("p_kind", type_=outbox.c.kind.type),
-    )
-    row = select(
-        job.c.id,
-        job.c.run,
-        bindparam("p_kind", type_=outbox.c.kind.type),
-        literal(_PENDING),
-        bindparam("p_wake", type_=outbox.c.wake.type),
-        literal(0),
-    ).where(job.c.id == p(job.c.id), ~owed)
-    return insert(outbox).from_select(["job", "run", "kind", "state", "wake", "tries"], row)
+def owing(outbox: Table, job: Table) -> Batch:
+    """Adds deliveries of a job's run, each once: the same kind is not owed twice."""
+
+    def owe(new: Values) -> Insert:
+        owed = exists().where(outbox.c.job == job.c.id, outbox.c.run == job.c.run, outbox.c.kind == new("kind"))
+        row = select(job.c.id, job.c.run, new("kind"), literal(_PENDING), new("wake"), literal(0))
+        row = row.where(job.c.id == new("job"), ~owed)
+        return insert(outbox).from_select(["job", "run", "kind", "state", "wake", "tries"], row)
+
+    return Batch(outbox, ("job", "kind", "wake"), owe)
 
 
 def freeing(outbox: Table) -> Update:

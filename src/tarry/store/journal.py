@@ -10,18 +10,17 @@ from tarry.ports import Event, StoredEvent
 from tarry.store.rows import event_rows, stored_event
 from tarry.store.statements import Statements
 
-KEEP_EVENTS = 200
-"""How many events of a job are kept."""
-
 
 def append(connection: Connection, sql: Statements, job: int, events: Sequence[Event]) -> None:
-    """Store events that the job's row has just counted in its `event_seq`, in the same transaction."""
-    if not events:
-        return
-    run, last = connection.execute(sql.cursor, {"p_id": job}).one()
-    connection.execute(sql.add_event, event_rows(job, run, last - len(events) + 1, events))
-    if last > KEEP_EVENTS:
-        connection.execute(sql.trim, {"p_job": job, "p_seq": last - KEEP_EVENTS})
+    """As `append_all`, for one job."""
+    if events:
+        append_all(connection, sql, [(job, events)])
+
+
+def append_all(connection: Connection, sql: Statements, told: Sequence[tuple[int, Sequence[Event]]]) -> None:
+    """Store events that each job's row has just counted in its `event_seq`, in the same transaction."""
+    sql.add_events.count(connection, [row for job, events in told for row in event_rows(job, events)])
+    sql.trim.count(connection, [(job,) for job, _ in told])
 
 
 def read_after(

@@ -80,12 +80,10 @@ def new_job(job: NewJob) -> dict[str, Any]:
     }
 
 
-def event_rows(job: int, run: int, first: int, events: Sequence[Event]) -> list[dict[str, Any]]:
-    """The columns of events numbered from `first`."""
-    return [
-        {"job": job, "run": run, "seq": seq, "kind": clean(e.kind), "at": e.at, "data": json_text(dict(e.data))}
-        for seq, e in enumerate(events, first)
-    ]
+def event_rows(job: int, events: Sequence[Event]) -> list[tuple[int, int, str, int, str]]:
+    """The columns of a job's newest events: the job, how many come after, the kind, the time and the data."""
+    last = len(events) - 1
+    return [(job, last - n, clean(e.kind), e.at, json_text(dict(e.data))) for n, e in enumerate(events)]
 
 
 def stored_event(key: str, columns: RowMapping) -> StoredEvent:
@@ -118,10 +116,11 @@ def fits(text: str, most: int = KEY_BYTES) -> bool:
 
 def clean(text: str) -> str:
     """The text without what some databases refuse: NUL and lone surrogates become JSON's escapes for them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-8", "backslashreplace").decode()
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            text = text.encode("utf-8", "backslashreplace").decode()
     return text.replace("\x00", "\\u0000")
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, RowMapping, Update
+from sqlalchemy import URL, Connection, Engine, RowMapping
 
 from tarry.deliveries import Deliveries
 from tarry.errors import CheckpointError, StoreError
@@ -19,14 +20,15 @@ from tarry.ports import Checkpoint, Command, Event, Glance, Grip, JobRow, Listin
 from tarry.store.backlog import Backlog
 from tarry.store.commands import Commands
 from tarry.store.deliveries import SqlDeliveries, owing
-from tarry.store.faults import Unstorable, translated
+from tarry.store.faults import Unstorable
+from tarry.store.holding import Holding, Missed
 from tarry.store.inventory import Inventory, inventory
 from tarry.store.journal import append, read_after
 from tarry.store.migrations import migrate
 from tarry.store.retention import Retention
 from tarry.store.rows import check_key, clean, cleaned, fits, glance, job_row, new_job, spec_hash
 from tarry.store.sqlite import Database, SqliteFile, sqlite_path
-from tarry.store.statements import Statements, grip_params
+from tarry.store.statements import Statements
 from tarry.store.tables import Tables
 from tarry.store.workers import Workers
 from tarry.words import DeliveryKind, Instant, Micros, Outcome, Phase
@@ -55,6 +57,7 @@ class SqlStore:
         self._commands = Commands(self._database, self.tables, self._sql)
         self._retention = Retention(self._database, self.tables)
         self._owing = owing(self.tables.outbox, self.tables.job)
+        self._holding = Holding(self.tables, self._sql)
         self.deliveries: Deliveries = SqlDeliveries(self._database, self.tables, self._sql, self._workers.is_alive)
         self.blocking = self._database.blocking
 
@@ -107,24 +110,15 @@ class SqlStore:
 
     def reserve(self, grips: Sequence[Grip]) -> list[bool]:
         """Permit one poll each, in one transaction."""
-        with self._database.write() as connection:
-            return [self._swap(connection, self._sql.reserve, grip, reserved=1, left=0) for grip in grips]
+        return self._hold(partial(self._holding.reserve, grips=grips))
 
     def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
         """Commit all in one transaction; one that cannot be stored hurts only itself."""
-        try:
-            with self._database.write() as connection:
-                return [self._checkpoint(connection, write) for write in writes]
-        except Unstorable:
-            with self._database.write() as connection:
-                return [self._checkpoint_apart(connection, write) for write in writes]
+        return self._hold(partial(self._holding.checkpoint, writes=writes))
 
     def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
         """Give up held jobs, their permits unused, in one transaction."""
-        with self._database.write() as connection:
-            return [
-                self._swap(connection, self._sql.release, grip, {"p_now": now}, reserved=0, left=1) for grip in grips
-            ]
+        return self._hold(partial(self._holding.release, grips=grips, now=now))
 
     def add(self, job: NewJob) -> tuple[JobRow, bool]:
         """Create the job or find it; `SpecError` for a key that cannot be stored as it is."""
@@ -265,47 +259,17 @@ class SqlStore:
         # Also finds those that an earlier try of this very call took.
         return _sound(connection.execute(self._sql.by_nonce, {"p_ids": ids, **mine}).mappings().all(), job_row)
 
-    def _swap(
-        self,
-        connection: Connection,
-        statement: Update,
-        grip: Grip,
-        values: dict[str, Any] | None = None,
-        *,
-        reserved: int,
-        left: int,
-    ) -> bool:
-        """Write if the grip holds; True also when this write is what ended the grip."""
-        params = grip_params(grip)
-        if connection.execute(statement, {**params, **(values or {})}).rowcount == 1:
-            return True
-        return self._was_applied(connection, grip, reserved=reserved, left=left)
-
-    def _was_applied(self, connection: Connection, grip: Grip, *, reserved: int, left: int) -> bool:
-        params = {**grip_params(grip), "p_reserved": reserved, "p_left": left}
-        return connection.execute(self._sql.applied, params).first() is not None
-
-    def _checkpoint(self, connection: Connection, write: Checkpoint) -> bool:
-        _check(write)
-        if connection.execute(self._sql.checkpoint, _columns(write)).rowcount != 1:
-            return self._was_applied(connection, write.grip, reserved=write.reserved, left=_left(write))
-        if write.spec is not None:
-            self._add_spec(connection, write.spec)
-        append(connection, self._sql, write.grip.job, write.events)
-        self._owe(connection, write.grip.job, write.owed, write.finished_at)
-        return True
+    def _hold(self, write: Callable[..., list[bool]]) -> list[bool]:
+        """One transaction; where not all of it can be written, another that looks what can."""
+        try:
+            with self._database.write() as connection:
+                return write(connection, exact=False)
+        except (Missed, Unstorable):
+            with self._database.write() as connection:
+                return write(connection, exact=True)
 
     def _owe(self, connection: Connection, job: int, owed: Sequence[DeliveryKind], now: Instant | None) -> None:
-        for kind in owed:
-            connection.execute(self._owing, {"p_id": job, "p_kind": kind.value, "p_wake": now})
-
-    def _checkpoint_apart(self, connection: Connection, write: Checkpoint) -> bool:
-        try:
-            with translated(), connection.begin_nested():
-                return self._checkpoint(connection, write)
-        except Unstorable as error:
-            log.error("job id %d: a checkpoint was not written: %s", write.grip.job, error)  # noqa: TRY400 - no trace: it is one value
-            return False
+        self._owing.count(connection, [(job, kind.value, now) for kind in owed])
 
 
 def _database(store: str | URL | Engine) -> Database:
@@ -313,41 +277,6 @@ def _database(store: str | URL | Engine) -> Database:
     if path is None:
         raise StoreError("a database in memory is lost with its connection: use MemoryStore(), or name a file")
     return SqliteFile(path)
-
-
-def _check(write: Checkpoint) -> None:
-    """Refuse a write that would break a promise: a permit past the limit or after the end, a job never due again."""
-    over = write.outcome is not None
-    spent = write.max_polls is not None and write.polls >= write.max_polls
-    if write.reserved not in {0, 1} or (write.reserved and (over or write.release or spent)):
-        raise Unstorable("a checkpoint permits a poll that must not be made")
-    if write.due is None and not over:
-        raise Unstorable("a checkpoint of a job that goes on names no due time")
-
-
-def _left(write: Checkpoint) -> int:
-    """1 when the write gives up a job that goes on."""
-    return int(write.release and write.outcome is None)
-
-
-def _columns(write: Checkpoint) -> dict[str, Any]:
-    over = write.outcome is not None
-    answers = ("submit", "baseline", "poll", "status_url", "validators")
-    texts = ("state", "last", *answers, "output", "timeline", "carried")
-    plain = ("polls", "polled_at", "deadline", "floor", "reserved", "finished_at", "told")
-    return {
-        **grip_params(write.grip),
-        **{f"p_{name}": cleaned(getattr(write, name)) for name in texts},
-        **{f"p_{name}": getattr(write, name) for name in plain},
-        "p_phase": write.phase.value,
-        "p_outcome": write.outcome and write.outcome.value,
-        "p_due": None if over else write.due,
-        # A limit lowered below what is spent becomes what is spent.
-        "p_max_polls": None if write.max_polls is None else max(write.max_polls, write.polls),
-        "p_spec": None if write.spec is None else spec_hash(write.spec),
-        "p_left": _left(write),
-        "p_events": len(write.events),
-    }
 
 
 def _sound(found: Iterable[RowMapping], read: Callable[[RowMapping], T]) -> Iterator[T]:

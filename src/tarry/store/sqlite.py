@@ -38,6 +38,7 @@ log = logging.getLogger("tarry.store")
 _BUSY_SECONDS = 10
 _POOL_SECONDS = 30
 _READERS = 4
+_OLDEST = (3, 33, 0)
 _EXAMPLE = "such as 'sqlite:///tarry.db'"
 
 
@@ -101,6 +102,7 @@ class SqliteFile:
         """Make the file where there is none, connect, and check the settings that durability rests on."""
         if self._opened is not None:
             return False
+        check_library(self._library)
         with translated():
             create_private(self.path)
             mode = journal_mode(self._library, network=self._network())
@@ -191,7 +193,8 @@ class SqliteMemory:
         finalize(self, engine.dispose)
 
     def open(self) -> bool:
-        """Nothing to do: it is open from the first."""
+        """Nothing to do but to look: it is open from the first."""
+        check_library(sqlite3.sqlite_version_info)
         return False
 
     def close(self) -> None:
@@ -241,6 +244,13 @@ def journal_mode(library: tuple[int, ...], *, network: bool) -> str:
     """`wal` where it is safe: no WAL-reset race in the library (version triple), no network in between."""
     fixed = library >= (3, 51, 3) or (3, 50, 7) <= library < (3, 51) or (3, 44, 6) <= library < (3, 45)
     return "wal" if fixed and not network else "truncate"
+
+
+def check_library(library: tuple[int, ...]) -> None:
+    """Refuse a library that cannot write many rows in one statement."""
+    if library < _OLDEST:
+        found, oldest = (".".join(map(str, version)) for version in (library, _OLDEST))
+        raise StoreError(f"the SQLite library of this Python is {found}: install one with {oldest} or newer")
 
 
 def _url(text: str | URL) -> URL:

@@ -28,15 +28,31 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    tuple_,
     update,
 )
 
-from tarry.ports import Grip, Listing
+from tarry.ports import Listing
+from tarry.store.batch import Batch, Values
 from tarry.store.rows import label_fragments
 from tarry.store.tables import Tables
 
 # How many columns a Select has is part of its type in one SQLAlchemy and not in the other.
 AnySelect: TypeAlias = Any
+
+
+KEEP_EVENTS = 200
+"""How many events of a job are kept."""
+
+PLAIN = (
+    *("state", "phase", "polls", "polled_at", "due", "reserved"),
+    *("deadline", "max_polls", "outcome", "finished_at"),
+)
+"""What a checkpoint writes as it is."""
+
+ANSWERS = ("submit", "baseline", "poll", "status_url", "validators")
+KEPT = ("floor", "spec", "last", *ANSWERS, "output", "timeline", "carried", "told")
+"""What a checkpoint leaves where it brings none."""
 
 
 def p(column: Column[Any]) -> Any:
@@ -47,11 +63,6 @@ def p(column: Column[Any]) -> Any:
 def ids(name: str = "p_ids") -> Any:
     """A parameter for a list of ids; an empty list is fine."""
     return bindparam(name, expanding=True)
-
-
-def grip_params(grip: Grip) -> dict[str, Any]:
-    """The parameters of a holder's proof."""
-    return {"p_id": grip.job, "p_fence": grip.fence, "p_nonce": grip.nonce, "p_step": grip.step, "p_cmd": grip.cmd}
 
 
 class Statements:
@@ -69,9 +80,6 @@ class Statements:
         self.add_spec = _add_spec(spec)
         self.add_job = _add_job(job)
         self.claim = _claim(job)
-        self.reserve = _reserve(job)
-        self.checkpoint = _checkpoint(job)
-        self.release = _release(job)
         self.cancel = _cancel(job)
         self.ask_to_cancel = (
             update(job)
@@ -85,13 +93,12 @@ class Statements:
             .values(told=p(job.c.told))
         )
         self.fetched = _fetched(job)
-        self.applied = _applied(job)
         self.cancelled = _cancelled(job)
         self.named = select(job.c.id).where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
         self.after = _events_after(event)
-        self.add_event: Insert = insert(event)
-        self.trim: Delete = delete(event).where(event.c.job == p(event.c.job), event.c.seq <= p(event.c.seq))
-        self.cursor = select(job.c.run, job.c.event_seq).where(job.c.id == p(job.c.id))
+        names = ("job", "back", "kind", "at", "data")
+        self.add_events = Batch(event, names, lambda new: _add_events(event, job, new))
+        self.trim = Batch(event, ("job",), lambda new: _trim(event, job, new))
 
     def listing(self, page: Listing) -> AnySelect:
         """One page; the parts that were not asked for are not in it."""
@@ -130,14 +137,11 @@ def _add_job(job: Table) -> Insert:
     return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, reserved=0, strikes=0, told=0)
 
 
-def _held(job: Table, *, any_command: bool = False) -> ColumnElement[bool]:
+def _held(job: Table, new: Values, *, any_command: bool = False) -> ColumnElement[bool]:
     """The row is as the holder's grip says, and not over; `any_command`: also if a command came since."""
     return and_(
-        job.c.id == p(job.c.id),
-        job.c.fence == p(job.c.fence),
-        job.c.nonce == p(job.c.nonce),
-        job.c.step == p(job.c.step),
-        true() if any_command else job.c.cmd == p(job.c.cmd),
+        *(job.c[name] == new(name) for name in ("id", "fence", "nonce", "step")),
+        true() if any_command else job.c.cmd == new("cmd"),
         job.c.owner.is_not(None),
         job.c.outcome.is_(None),
     )
@@ -166,47 +170,61 @@ def _claim(job: Table) -> Update:
     )
 
 
-def _reserve(job: Table) -> Update:
+def may_reserve(job: Table, new: Values) -> ColumnElement[bool]:
+    """The row takes a permit from this holder."""
     within = or_(job.c.max_polls.is_(None), job.c.polls < job.c.max_polls)
-    return update(job).where(_held(job), job.c.reserved == 0, within).values(reserved=1, step=job.c.step + 1)
+    return and_(_held(job, new), job.c.reserved == 0, within)
 
 
-def _checkpoint(job: Table) -> Update:
-    over = p(job.c.outcome).is_not(None)
-    leaves = or_(over, bindparam("p_left") == 1)
-    answers = ("submit", "baseline", "poll", "status_url", "validators")
-    kept = ("floor", "spec", "last", *answers, "output", "timeline", "carried", "told")
-    plain = ("state", "phase", "polls", "polled_at", "reserved", "deadline", "max_polls", "outcome", "finished_at")
+def reserve(job: Table, new: Values) -> Update:
+    """Permits one poll."""
+    return update(job).where(may_reserve(job, new)).values(reserved=1, step=job.c.step + 1)
+
+
+def may_checkpoint(job: Table, new: Values) -> ColumnElement[bool]:
+    """The row takes a checkpoint of this holder."""
+    # A count that fell would permit polls that were already made.
+    return and_(_held(job, new), job.c.polls <= new("polls"))
+
+
+def checkpoint(job: Table, new: Values) -> Update:
+    """Writes one step of a held job; `left` is 1 where the job is given up, `events` how many go with it."""
+    over, left = new("outcome").is_not(None), new("left")
+    leaves = or_(over, left == 1)
     return (
         update(job)
-        # A count that fell would permit polls that were already made.
-        .where(_held(job), job.c.polls <= p(job.c.polls))
+        .where(may_checkpoint(job, new))
         .values(
             {
-                **{name: p(job.c[name]) for name in plain},
-                **{name: func.coalesce(p(job.c[name]), job.c[name]) for name in kept},
-                "due": p(job.c.due),
+                **{name: new(name) for name in PLAIN},
+                **{name: func.coalesce(new(name), job.c[name]) for name in KEPT},
                 "step": job.c.step + 1,
-                "fence": job.c.fence + bindparam("p_left"),
+                "fence": job.c.fence + left,
                 "owner": case((leaves, None), else_=job.c.owner),
-                "wake": case((and_(leaves, ~over), _wakes(job, p(job.c.due))), else_=None),
+                "wake": case((and_(leaves, ~over), _wakes(job, new("due"))), else_=None),
                 "paused": case((over, 0), else_=job.c.paused),
-                "event_seq": job.c.event_seq + bindparam("p_events"),
+                "event_seq": job.c.event_seq + new("events"),
             }
         )
     )
 
 
-def _release(job: Table) -> Update:
+def may_release(job: Table, new: Values) -> ColumnElement[bool]:
+    """The row can be given up by this holder."""
+    return _held(job, new, any_command=True)
+
+
+def release(job: Table, new: Values) -> Update:
+    """Gives up a held job, its permit unused."""
     return (
         update(job)
-        .where(_held(job, any_command=True))
+        .where(may_release(job, new))
         .values(
             owner=None,
             reserved=0,
             fence=job.c.fence + 1,
             step=job.c.step + 1,
-            wake=_wakes(job, func.coalesce(job.c.due, bindparam("p_now"))),
+            wake=_wakes(job, func.coalesce(job.c.due, new("now"))),
         )
     )
 
@@ -269,19 +287,33 @@ def _cancelled(job: Table) -> AnySelect:
     )
 
 
-def _applied(job: Table) -> AnySelect:
-    """The row as a write with this grip left it: one step on, under the same nonce, which nobody else has.
+def applied(job: Table, new: Values) -> ColumnElement[bool]:
+    """The row is as a write with this grip left it: one step on, under the same nonce, which nobody else has.
 
-    `p_left` is 1 for a write that gave the job up (then the fence went on, too),
-    `p_reserved` the permit that it granted.
+    `left` is 1 for a write that gave the job up (then the fence went on, too),
+    `reserved` the permit that it granted.
     """
-    return select(literal(1)).where(
-        job.c.id == p(job.c.id),
-        job.c.fence == p(job.c.fence) + bindparam("p_left"),
-        job.c.nonce == p(job.c.nonce),
-        job.c.step == p(job.c.step) + 1,
-        job.c.reserved == bindparam("p_reserved"),
+    return and_(
+        job.c.id == new("id"),
+        job.c.fence == new("fence") + new("left"),
+        job.c.nonce == new("nonce"),
+        job.c.step == new("step") + 1,
+        job.c.reserved == new("reserved"),
     )
+
+
+def _add_events(event: Table, job: Table, new: Values) -> Insert:
+    """An event of a job whose row has counted it; `back` says how many came after it."""
+    row = select(job.c.id, job.c.event_seq - new("back"), job.c.run, new("kind"), new("at"), new("data"))
+    return insert(event).from_select(["job", "seq", "run", "kind", "at", "data"], row.where(job.c.id == new("job")))
+
+
+def _trim(event: Table, job: Table, new: Values) -> Delete:
+    """Drops the events of a job that are not among its newest."""
+    old = event.alias("old")
+    last = job.c.event_seq - KEEP_EVENTS
+    late = select(old.c.job, old.c.seq).where(job.c.id == new("job"), old.c.job == job.c.id, old.c.seq <= last)
+    return delete(event).where(tuple_(event.c.job, event.c.seq).in_(late))
 
 
 def _events_after(event: Table) -> AnySelect:

@@ -1,0 +1,82 @@
+"""Many rows in one statement, because a statement costs more than a row does.
+
+The rows go along as a table `given`, made of plain parameters: nothing has to be
+quoted or parsed, and the driver refuses a value that cannot be stored as it does anywhere.
+A statement is compiled once, and prepared for few numbers of rows: what is missing to
+the next power of two is filled up with rows of NULL, which match nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+from sqlalchemy import BigInteger, Connection, CursorResult, Table, bindparam, column, text
+
+Values: TypeAlias = Callable[[str], Any]
+"""The values of one row, by name: parameters of a statement, or columns of a table that holds many."""
+
+Row: TypeAlias = tuple[str | int | None, ...]
+
+MOST = 256
+"""How many rows one statement takes."""
+
+
+class Batch:
+    """One statement over rows with these names, whose types are those of `like`; the first name is that of an id.
+
+    `make` builds it from the values of a row, in a way that a row of NULL matches nothing.
+    """
+
+    def __init__(self, like: Table, names: Sequence[str], make: Callable[[Values], Any]) -> None:
+        self._types = {name: like.c[name].type if name in like.c else BigInteger() for name in names}
+        self._make = make
+        self._texts: dict[int, str] = {}
+        self._single: Any = None
+        self._used: set[str] = set()
+
+    def count(self, connection: Connection, rows: Sequence[Row]) -> int:
+        """Write; how many rows of the database were written."""
+        return sum(result.rowcount for result in self._run(connection, rows))
+
+    def numbers(self, connection: Connection, rows: Sequence[Row]) -> set[int]:
+        """Read; the ids that were found."""
+        return {number for result in self._run(connection, rows) for number in result.scalars()}
+
+    def _run(self, connection: Connection, rows: Sequence[Row]) -> Iterator[CursorResult[Any]]:
+        if connection.dialect.name == "sqlite":
+            for start in range(0, len(rows), MOST):
+                yield self._together(connection, rows[start : start + MOST])
+        else:
+            for row in rows:
+                yield self._alone(connection, row)
+
+    def _together(self, connection: Connection, rows: Sequence[Row]) -> CursorResult[Any]:
+        size = 1 << (len(rows) - 1).bit_length()
+        sql = self._texts.get(size)
+        if sql is None:
+            sql = self._texts[size] = self._text(connection, size)
+        values = (*chain.from_iterable(rows), *(None,) * ((size - len(rows)) * len(self._types)))
+        # The text goes to the driver as it is: what SQLAlchemy does for each parameter costs more than the write.
+        return connection.exec_driver_sql(sql, values)
+
+    def _text(self, connection: Connection, size: int) -> str:
+        names = ", ".join(self._types)
+        given = text("ROWS").columns(*(column(name, kind) for name, kind in self._types.items())).subquery("given")
+        made = self._make(given.c.__getitem__)
+        compiled = made.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
+        row = f"({', '.join('?' * len(self._types))})"
+        # Inside of the statement: the driver counts rows only for one that begins with what it does.
+        rows = f"WITH given({names}) AS (VALUES {', '.join([row] * size)}) SELECT * FROM given"  # noqa: S608 - our names, and "?"
+        return str(compiled).replace("ROWS", rows)
+
+    def _alone(self, connection: Connection, row: Row) -> CursorResult[Any]:
+        if self._single is None:
+            self._single = self._make(self._parameter)
+        values = zip(self._types, row, strict=True)
+        return connection.execute(self._single, {f"p_{name}": value for name, value in values if name in self._used})
+
+    def _parameter(self, name: str) -> Any:
+        self._used.add(name)
+        return bindparam(f"p_{name}", type_=self._types[name])

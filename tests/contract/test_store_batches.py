@@ -1,0 +1,134 @@
+"""The contract of a store, as to many writes at once: a batch is the same writes, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, select
+
+from tarry.ports import Checkpoint, JobRow
+from tarry.store import MemoryStore, SqlStore
+from tarry.store.statements import KEEP_EVENTS
+from tarry.words import DeliveryKind, Outcome
+from tests.contract.bench import START, TTL, Bench, ending, grip, new_job, told, write
+
+T = TypeVar("T")
+
+JOBS = 5
+WRITES: dict[str, Callable[[JobRow, int], Checkpoint]] = {
+    "step": lambda row, at: write(grip(row, at), at + 1, reserved=1, max_polls=None, timeline=f"[{at}]"),
+    "told": lambda row, at: write(grip(row, at), at + 1, max_polls=9, events=[told("a", n=at), told("b", x="\ud800")]),
+    "last": lambda row, at: write(grip(row, at), at + 1, last='"\x00é"', floor=at, spec=f'{{"poll":{at}}}'),
+    "left": lambda row, at: write(grip(row, at), at + 1, release=True, events=[told("left")]),
+    "over": lambda row, at: ending(grip(row, at), at + 1, output="1", events=[told("over")], owed=[*DeliveryKind]),
+    "failed": lambda row, at: ending(grip(row, at), at + 1, Outcome.FAILED, release=True),
+    "stale": lambda row, at: write(grip(row, at + 5), at + 1, events=[told("stale")]),
+    "commanded": lambda row, at: write(replace(grip(row, at), cmd=7), at + 1),
+    "robbed": lambda row, at: write(replace(grip(row, at), nonce="other"), at + 1),
+    "fewer": lambda row, at: write(grip(row, at), -1),
+    "past 64 bits": lambda row, at: write(grip(row, at), at + 1, due=2**63, events=[told("never")]),
+    "no number": lambda row, at: write(grip(row, at), at + 1, events=[told("never", value=float("nan"))]),
+    "never due": lambda row, at: write(grip(row, at), at + 1, due=None),
+}
+CHOICES = st.lists(st.tuples(st.integers(0, JOBS - 1), st.sampled_from(sorted(WRITES)), st.integers(0, 2)), max_size=12)
+SEVERAL = st.lists(CHOICES, min_size=1, max_size=3)
+
+
+def held_jobs(store: SqlStore, jobs: int = JOBS) -> list[JobRow]:
+    """New jobs, all of one worker's; the last has nearly as many events as are kept."""
+    worker = store.register("first", START, TTL)
+    many = [told("old", n=n) for n in range(199)]
+    added = [
+        store.add(new_job(f"job-{n}", events=many if n == jobs - 1 else [told("created")]))[0] for n in range(jobs)
+    ]
+    return store.claim(worker, "n1", START, [row.id for row in added])
+
+
+def everything(store: SqlStore) -> list[Any]:
+    """Each row of each table."""
+    with store._database.read() as connection:
+        return [connection.execute(select(each)).all() for each in store.tables.metadata.sorted_tables]
+
+
+@pytest.fixture(scope="module")
+def stores() -> tuple[SqlStore, SqlStore]:
+    """Two stores, made once because that is what takes the time."""
+    one, other = MemoryStore(), MemoryStore()
+    one.open(START)
+    other.open(START)
+    return one, other
+
+
+def emptied(store: SqlStore) -> SqlStore:
+    """The store with nothing in it; ids go on, in each store alike."""
+    with store._database.write() as connection:
+        for each in store.tables.metadata.sorted_tables:
+            connection.execute(delete(each))
+    return store
+
+
+def written(write_some: Callable[[Sequence[T]], list[bool]], items: Sequence[T], *, together: bool) -> list[bool]:
+    """Together, or one by one."""
+    return write_some(items) if together else [answer for item in items for answer in write_some([item])]
+
+
+@settings(max_examples=50)
+@given(SEVERAL)
+def test_a_batch_is_the_same_as_its_checkpoints_one_by_one(
+    stores: tuple[SqlStore, SqlStore], batches: list[list[tuple[int, str, int]]]
+) -> None:
+    """Whatever it holds: what is refused, repeated, comes twice or cannot be stored, in any order."""
+    seen = []
+    for store, together in zip(map(emptied, stores), (True, False), strict=True):
+        rows = held_jobs(store)
+        answers = []
+        for batch in batches:
+            made = [WRITES[kind](rows[job], at) for job, kind, at in batch]
+            answers += written(store.checkpoint, made, together=together)
+        seen.append((answers, everything(store)))
+    assert seen[0] == seen[1]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, JOBS - 1), st.integers(0, 2)), max_size=12))
+def test_permits_and_releases_are_the_same_as_one_by_one(
+    stores: tuple[SqlStore, SqlStore], choices: list[tuple[int, int]]
+) -> None:
+    """Granted, refused or repeated, each as if it came alone."""
+    seen = []
+    for store, together in zip(map(emptied, stores), (True, False), strict=True):
+        rows = held_jobs(store)
+        grips = [grip(rows[job], at) for job, at in choices]
+        permits = written(store.reserve, grips, together=together)
+        back = written(partial(store.release, now=START), grips, together=together)
+        seen.append((permits, back, everything(store)))
+    assert seen[0] == seen[1]
+
+
+def test_more_than_a_statement_takes_are_written_at_once(bench: Bench) -> None:
+    """In one transaction, each with its event, and each answered in its place."""
+    (row,) = held_jobs(bench.store, 1)
+    jobs = bench.store.rows(bench.multiply(row, 300))
+    assert bench.store.reserve([grip(job) for job in jobs]) == [True] * 301
+    stale = [n in {0, 100, 299} for n in range(301)]
+    made = [write(grip(job, 2 if old else 1), 1, events=[told("seen")]) for job, old in zip(jobs, stale, strict=True)]
+    assert bench.store.checkpoint(made) == [not old for old in stale]
+    assert bench.store.checkpoint(made) == [not old for old in stale]
+    after = bench.store.rows([job.id for job in jobs])
+    assert [job.event_seq for job in after] == [KEEP_EVENTS - 1 + (not old) for old in stale]
+    given_up = [grip(job) for job in after]
+    assert bench.store.release(given_up, START) == [True] * 301
+    assert bench.store.held("default") == 0
+
+
+@pytest.mark.parametrize("method", ["reserve", "checkpoint"])
+def test_an_empty_batch_is_none(bench: Bench, method: str) -> None:
+    """Nothing to write is nothing written."""
+    assert getattr(bench.store, method)([]) == []
+    assert bench.store.release([], START) == []
