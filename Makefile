@@ -1,5 +1,5 @@
 # The same few verbs everywhere. The first one sets up; what is needed is Python 3.11 or newer, and nothing else.
-#   make demo | test | check | docs | examples | clean
+#   make demo | test | check | docs | examples | bench | clean
 #   make test PYTHON=python3.12     the same on another Python, in an environment of its own
 
 PYTHON ?= python3
@@ -19,7 +19,7 @@ export UV_SYSTEM_CERTS := true
 export PYTEST_DEBUG_TEMPROOT := $(wildcard /dev/shm)
 
 .DELETE_ON_ERROR:
-.PHONY: setup demo test quick check lint types imports budgets docs examples format lock clean
+.PHONY: setup demo test quick check lint types imports budgets docs examples bench format lock clean
 
 setup: $(ready)
 
@@ -73,6 +73,12 @@ docs: $(ready)
 
 examples: $(ready)
 	@$(bin)/pytest -q tests/test_examples.py
+
+# Tarry beside its peers, which have an environment of their own. ONLY=cpu,late picks figures, QUICK=1 is a smoke run.
+bench: | $(uv)
+	@UV_PROJECT_ENVIRONMENT=$(VENV)-bench $(uv) sync --frozen --quiet --no-default-groups --group bench --extra postgres \
+	  --python '$(shell command -v $(PYTHON))'
+	@$(VENV)-bench/bin/python -m benchmarks $(if $(ONLY),--only $(ONLY)) $(if $(QUICK),--quick) $(if $(WRITE),--write)
 
 format: $(ready)
 	@$(bin)/ruff check --fix .
