@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import select
 
 from tarry.errors import StoreError
-from tarry.ports import JobRow
+from tarry.ports import CONVICTED, QUARANTINED, SUSPECT, JobRow
 from tarry.store.workers import BATCH
-from tarry.words import DAY, SECOND
+from tarry.words import DAY, SECOND, Phase
 from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, new_job, reread, told, write
 
 LATER = START + TTL
@@ -302,3 +302,104 @@ def test_a_retired_worker_leaves_nothing_behind(bench: Bench) -> None:
     assert (kinds(bench, sent), kinds(bench, idle)) == (["written_off", "freed"], ["freed"])
     assert not bench.store.renew(sent.owner, START, TTL)
     bench.store.retire(999, START)
+
+
+# Jobs that kill their process
+
+
+def crash(bench: Bench, *rows: JobRow, alone: JobRow | None = None, end: str = "bury") -> list[JobRow]:
+    """A process calls these jobs, one of them alone perhaps, and ends; the rows after it."""
+    number = bench.count("tarry_worker")
+    worker = bench.store.register(f"doomed-{number}", START, TTL)
+    claimed = bench.store.claim(worker, f"n-{number}", START, [row.id for row in rows])
+    assert bench.store.reserve([grip(row) for row in claimed]) == [True] * len(rows)
+    if alone is not None:
+        (one,) = [row for row in claimed if row.id == alone.id]
+        assert bench.store.isolate(grip(one, 1))
+    if end == "retire":
+        bench.store.retire(worker, START)
+    else:
+        bench.store.bury(undertaker(bench), LATER)
+    return bench.store.rows([row.id for row in rows])
+
+
+def crashed(bench: Bench, times: int, *rows: JobRow, alone: JobRow | None = None) -> list[JobRow]:
+    """As `crash`, so many times; each by another process."""
+    found = list(rows)
+    for _ in range(times):
+        found = crash(bench, *rows, alone=alone)
+    return found
+
+
+def unlimited(bench: Bench, key: str) -> JobRow:
+    """A job without a limit on its polls."""
+    row, _ = bench.store.add(new_job(key, max_polls=None))
+    return row
+
+
+def test_a_crash_is_held_against_all_that_may_have_been_called(bench: Bench) -> None:
+    """Each job with a permit, or on its way to its first poll, gets a strike; one that rested gets none."""
+    good, resting = unlimited(bench, "good"), unlimited(bench, "resting")
+    early, _ = bench.store.add(new_job("early", phase=Phase.PREPARING))
+    worker = bench.store.register("doomed", START, TTL)
+    claimed = bench.store.claim(worker, "n1", START, [good.id, resting.id, early.id])
+    bench.store.reserve([grip(row) for row in claimed if row.id == good.id])
+    bench.store.bury(undertaker(bench), LATER)
+    assert [reread(bench.store, row).strikes for row in (good, resting, early)] == [1, 0, 1]
+
+
+def test_a_shared_crash_makes_suspects_and_no_convicts(bench: Bench) -> None:
+    """However often its process ends beside others, a job has no more strikes than make it a suspect."""
+    rows = [unlimited(bench, key) for key in ("one", "other")]
+    assert [(row.strikes, row.paused) for row in crashed(bench, 5, *rows)] == [(SUSPECT, 0), (SUSPECT, 0)]
+
+
+def test_a_crash_alone_is_held_against_that_job_only(bench: Bench) -> None:
+    """The others that the process held may have been under way, by their rows, and were not."""
+    killer, innocent = unlimited(bench, "killer"), unlimited(bench, "innocent")
+    after = crash(bench, killer, innocent, alone=killer)
+    assert [(row.strikes, row.alone, row.owner) for row in after] == [(1, 0, None), (0, 0, None)]
+
+
+def test_a_job_that_kills_its_process_alone_is_quarantined(bench: Bench) -> None:
+    """After its last chance it is paused, with an event, and sleeps; nothing of it is lost."""
+    killer, innocent = unlimited(bench, "killer"), unlimited(bench, "innocent")
+    crashed(bench, SUSPECT, killer, innocent)
+    (before, _) = crashed(bench, CONVICTED - SUSPECT - 1, killer, innocent, alone=killer)
+    assert (before.paused, before.wake is None) == (0, False)
+    (after, other) = crashed(bench, 1, killer, innocent, alone=killer)
+    assert (after.paused, after.strikes, after.wake, after.outcome) == (QUARANTINED, CONVICTED, None, None)
+    assert kinds(bench, after)[-1] == "quarantined"
+    assert (other.paused, other.strikes) == (0, SUSPECT)
+    worker = bench.store.register("next", LATER, TTL)
+    assert [row.id for row in bench.store.claim(worker, "n", LATER, [killer.id, innocent.id])] == [innocent.id]
+
+
+def test_a_worker_that_retires_strikes_nobody(bench: Bench) -> None:
+    """A call that was cut short at the end of a program counts as a poll, and is no crash."""
+    (after,) = crash(bench, unlimited(bench, "orders"), end="retire")
+    assert (after.polls, after.strikes) == (1, 0)
+
+
+def test_a_committed_answer_clears_the_strikes(bench: Bench) -> None:
+    """A process that lived through the call clears its job, and the mark of being alone; the commit before a submit does not."""
+    (row,) = crashed(bench, SUSPECT, unlimited(bench, "orders"))
+    worker = bench.store.register("next", LATER, TTL)
+    (claimed,) = bench.store.claim(worker, "n", LATER, [row.id])
+    assert bench.store.isolate(grip(claimed))
+    bench.store.checkpoint([write(grip(claimed), claimed.polls, phase=Phase.SENDING, max_polls=None)])
+    sending = reread(bench.store, row)
+    assert (sending.strikes, sending.alone) == (SUSPECT, 1)
+    bench.store.checkpoint([write(grip(claimed, 1), claimed.polls + 1, max_polls=None)])
+    after = reread(bench.store, row)
+    assert (after.strikes, after.alone) == (0, 0)
+
+
+def test_nobody_is_alone_after_a_release(bench: Bench) -> None:
+    """Given back, a job is under way no more; and only its holder can say that it is alone."""
+    row = held(bench.store)
+    assert bench.store.isolate(grip(row))
+    assert bench.store.isolate(grip(row))
+    bench.store.release([grip(row)], START)
+    assert reread(bench.store, row).alone == 0
+    assert not bench.store.isolate(grip(row))

@@ -30,7 +30,8 @@ def test_a_row_that_moved_on_is_not_freed() -> None:
     row = held(store)
     job = store.tables.job
     seen = select(job.c.id, job.c.owner, job.c.fence, job.c.step, job.c.cmd, job.c.polls, job.c.reserved)
-    seen = seen.add_columns(job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor)
+    seen = seen.add_columns(job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor, job.c.strikes)
+    seen = seen.add_columns(job.c.paused, job.c.alone)
     with store._database.write() as connection:
         (stale,) = connection.execute(seen).mappings().all()
     store.checkpoint([write(grip(row), 1)])

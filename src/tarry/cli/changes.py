@@ -140,6 +140,7 @@ _WORDS: dict[str, Callable[[Mapping[str, Json]], str]] = {
     "imported": lambda _: "came from another store",
     "nudged": lambda _: "told to look now",
     "paused": lambda _: "paused",
+    "quarantined": lambda data: f"quarantined: {_number(data, 'strikes')} processes ended while it was called",
     "resumed": lambda _: "goes on",
     "freed": lambda _: "taken from a worker that stopped",
     "written_off": lambda _: "a permit of a worker that stopped counts as a poll",

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tarry.cli.changes import source
-from tarry.cli.text import duration, plain, progress, readable
+from tarry.cli.text import duration, plain, progress, readable, standing
 from tarry.core.results import Job
 from tarry.words import Outcome
 
@@ -52,7 +52,7 @@ def _status(job: Job) -> str:
     if job.failures:
         return f"no answer ({job.failures} in a row): {plain(readable(job.error or 'error'), 60)}"
     if job.paused:
-        return "paused"
+        return standing(job)
     word = plain(job.status, 40) if job.status else str(job.phase)
     return f"{word} (waits for a person)" if job.phase == "blocked" else word
 

@@ -233,6 +233,7 @@ def job_json(job: Job) -> dict[str, Any]:
         "key": job.key,
         "phase": str(job.phase),
         "paused": job.paused,
+        "quarantined": job.quarantined,
         "outcome": None if job.outcome is None else str(job.outcome),
         "reason": job.reason,
         "status": job.status,

@@ -89,7 +89,7 @@ def count(number: int, noun: str) -> str:
 
 
 def standing(job: Job) -> str:
-    """Where a job is, in one word: its outcome, or that it is paused or to be cancelled, or its phase."""
+    """Where a job is, in one word: its outcome, or that it is paused, quarantined or to be cancelled, or its phase."""
     if job.outcome is None and job.paused:
-        return "paused"
+        return "quarantined" if job.quarantined else "paused"
     return str(job.outcome or ("cancelling" if job.cancel_requested_at else job.phase))

@@ -35,7 +35,8 @@ class Job:
     settled. `status` is the last status value the condition read, `progress` a share from 0
     to 1 or a text, `failures` the failed polls in a row, `error` the last failure in one
     line, `owner` the worker that holds the job, if any. `output` is None until the job has
-    ended well and, with a `fetch`, until its result is fetched. `paused` says that nobody polls it until it is resumed.
+    ended well and, with a `fetch`, until its result is fetched. `paused` says that nobody polls it until it is resumed,
+    `quarantined` that this is so because it kept ending the processes that called it.
     `status_url` is where an answer moved the polls to, its query hidden.
     `id` marks a page of `Poller.jobs`. `timeline` keeps the last 64 polls. `wait_source` says what set `next_poll_at`;
     `changed_at` is when status or progress last changed (or the job was resumed), `stalled` says that this is longer ago than `stall` allows.
@@ -69,6 +70,7 @@ class Job:
     wait_source: str | None = None
     changed_at: datetime | None = None
     stalled: bool = False
+    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

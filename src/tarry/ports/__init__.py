@@ -22,6 +22,9 @@ from tarry.ports.events import Event as Event
 from tarry.ports.events import StoredEvent as StoredEvent
 from tarry.ports.looks import Glance as Glance
 from tarry.ports.looks import Listing as Listing
+from tarry.ports.quarantine import CONVICTED as CONVICTED
+from tarry.ports.quarantine import QUARANTINED as QUARANTINED
+from tarry.ports.quarantine import SUSPECT as SUSPECT
 from tarry.ports.world import Clock as Clock
 from tarry.ports.world import Offload as Offload
 from tarry.ports.world import Prepared as Prepared
@@ -72,7 +75,8 @@ class JobRow:
     `state` is the encoded `JobState`; where a column of the row repeats one of its fields (`polls`,
     `polled_at`, `due`, `deadline`), the column is right. `reserved` is 1 while one poll is permitted;
     `fence`, `nonce` and `step` are the holder's proof; `wake` is when an unowned job wants an owner;
-    `cmd` counts commands of users; `paused` is 1 while nobody may poll; `told` is the last event that
+    `cmd` counts commands of users; `paused` is 1 while nobody may poll, and `QUARANTINED` while that is because the
+    job killed its process; `strikes` counts the processes that ended while it may have been called in them; `told` is the last event that
     an `on_event` was called with; `spec`, `last`, `submit`, `baseline`, `poll`, `status_url`,
     `validators`, `output`, `timeline` and `carried` are JSON texts.
     """
@@ -103,6 +107,7 @@ class JobRow:
     max_polls: int | None
     floor: Micros
     strikes: int
+    alone: int
     event_seq: int
     told: int
     cancel_requested_at: Instant | None
@@ -220,7 +225,9 @@ class Store(Protocol):
 
     def bury(self, worker: int, now: Instant) -> int:
         """Declare dead every other worker whose lease ended (or whose process is known to be
-        gone) and free its jobs, counting their permits as polls; how many jobs were freed.
+        gone) and free its jobs, counting their permits as polls; how many jobs were freed. A job
+        that may have been called just then gets a strike, up to `SUSPECT`; one that was called
+        alone gets it alone, and is quarantined at `CONVICTED`.
         """
         ...
 
@@ -233,6 +240,12 @@ class Store(Protocol):
     def reserve(self, grips: Sequence[Grip]) -> list[bool]:
         """Permit one poll each, where none is permitted yet and polls < max_polls; step+1.
         True where the permit is there now.
+        """
+        ...
+
+    def isolate(self, grip: Grip) -> bool:
+        """Note, before the call of a suspect, that its worker makes no other call now; True when it is noted.
+        It holds until the checkpoint after the call, and the grip stays as it is.
         """
         ...
 

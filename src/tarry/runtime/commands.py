@@ -27,11 +27,11 @@ _TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a command makes of a job: its state, whether it is paused, and its spec, if that is another."""
+    """What a command makes of a job: its state, whether and how it is paused, and its spec, if that is another."""
 
     event: Event
     state: JobState
-    paused: bool
+    paused: int
     spec: JobSpec | None = None
 
 
@@ -123,15 +123,15 @@ class Commands:
 
 def _nudge(row: JobRow, now: Instant) -> _Change:
     state = nudged(decode_spec(row.spec), state_of(row), now)
-    return _Change(Event("nudged", now), state, paused=bool(row.paused))
+    return _Change(Event("nudged", now), state, paused=row.paused)
 
 
 def _pause(row: JobRow, now: Instant) -> _Change | None:
-    return None if row.paused else _Change(Event("paused", now), state_of(row), paused=True)
+    return None if row.paused else _Change(Event("paused", now), state_of(row), paused=1)
 
 
 def _resume(row: JobRow, now: Instant) -> _Change | None:
-    return _Change(Event("resumed", now), resumed(state_of(row), now), paused=False) if row.paused else None
+    return _Change(Event("resumed", now), resumed(state_of(row), now), paused=0) if row.paused else None
 
 
 def _respecify(spec: JobSpec) -> _Wish:
@@ -141,7 +141,7 @@ def _respecify(spec: JobSpec) -> _Wish:
         if not fields:
             return None
         event = Event("spec_changed", now, {"fields": list(fields)})
-        return _Change(event, respecified(before, spec, state_of(row), now), bool(row.paused), spec)
+        return _Change(event, respecified(before, spec, state_of(row), now), row.paused, spec)
 
     return wish
 
@@ -157,7 +157,7 @@ def _written(row: JobRow, change: _Change) -> Command:
         deadline=change.state.deadline,
         max_polls=spec.limits.max_polls,
         floor=micros(spec.limits.min_interval),
-        paused=int(change.paused),
+        paused=change.paused,
         spec=None if change.spec is None else encode_spec(change.spec),
         labels=None if change.spec is None else dict(change.spec.labels),
         events=[change.event],

@@ -25,6 +25,7 @@ from tarry.ports import Checkpoint, Clock, Store
 from tarry.runtime.aside import Aside, Misbehaved
 from tarry.runtime.calls import Calls
 from tarry.runtime.followed import Followed
+from tarry.runtime.gate import Gate, Place
 from tarry.runtime.herald import Herald
 from tarry.runtime.hold import Hold
 from tarry.runtime.hosts import Hosts, Turn
@@ -75,6 +76,7 @@ class Drive:
         self._hosts = parts.hosts
         self._aside = parts.aside
         self._herald = parts.herald
+        self._gate = Gate()
 
     async def run(self, job: Followed, hold: Hold) -> None:
         """Drive until the job is over, nobody waits any more, or the wait is long.
@@ -130,13 +132,17 @@ class Drive:
         if call.kind is CallKind.POLL and not hold.permit:
             # That commit took its time: whether to poll, and for how long, is decided anew.
             return await self._permitted(job, hold)
-        async with self._turn(job, hold, call) as by_now:
-            if by_now is None:
-                return hold
-            call = by_now
-            hold, seen = await self._made(job, hold, call)
-            self._heed(hold, seen)
-        after = await self._answered(job, hold, call, seen)
+        place = Place(hold.is_suspect, job.rouse)
+        try:
+            async with self._turn(job, hold, call) as by_now:
+                if by_now is None or (by_now := await self._let_in(job, hold, by_now, place)) is None:
+                    return hold
+                call = by_now
+                hold, seen = await self._made(job, hold, call)
+                self._heed(hold, seen)
+            after = await self._answered(job, hold, call, seen)
+        finally:
+            self._gate.leave(place)
         if call.kind is CallKind.POLL and after is not None:
             job.looked.set()
         return after
@@ -165,6 +171,19 @@ class Drive:
                 self._hosts.go_ahead(turn)
             elif await job.rest(latest) and job.waiters and not turn.granted:
                 await self._check(job, hold)
+
+    async def _let_in(self, job: Followed, hold: Hold, call: Call, place: Place) -> Call | None:
+        """Through the gate, alone where the job is a suspect: the call as it is by then, None if it is not to be made."""
+        self._gate.line_up(place)
+        if place.granted and not place.alone:
+            return call
+        while job.waiters and not place.granted:
+            if await job.rest(None) and job.waiters and not place.granted:
+                await self._check(job, hold)
+        if place.alone and place.granted and not await self._units.run(self._store.isolate, hold.grip):
+            await self._check(job, hold)
+            raise LeaseLost(f"job {job.key!r} cannot be called alone here")
+        return self._by_now(job, hold, call)
 
     def _by_now(self, job: Followed, hold: Hold, call: Call) -> Call | None:
         now = self._clock.now()

@@ -20,7 +20,7 @@ from tarry.core.state import JobState
 from tarry.core.status_url import current
 from tarry.core.texts import as_json_text
 from tarry.core.validators import is_unchanged
-from tarry.ports import Checkpoint, Event, Grip, JobRow
+from tarry.ports import SUSPECT, Checkpoint, Event, Grip, JobRow
 from tarry.runtime.changes import changes
 from tarry.runtime.hosts import host_of
 from tarry.runtime.timeline import extended
@@ -72,6 +72,11 @@ class Hold:
     def next_kind(self) -> CallKind:
         """What the next call of the job is."""
         return _NEXT.get(self.state.phase, CallKind.POLL)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the job is called alone, since processes ended in which it may have been called."""
+        return self.row.strikes >= SUSPECT
 
     def host(self, kind: CallKind) -> str:
         """The host that a call of this kind goes to."""
@@ -127,6 +132,7 @@ class Hold:
             max_polls=write.max_polls,
             event_seq=self.row.event_seq + len(write.events),
             told=max(self.row.told, write.told or 0),
+            strikes=self.row.strikes if write.phase is Phase.SENDING else 0,
         )
         grip = replace(self.grip, step=self.grip.step + 1)
         return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1)

@@ -18,7 +18,7 @@ from tarry.core.results import Job, JobResult, Ticked
 from tarry.core.status_url import current
 from tarry.core.texts import short
 from tarry.errors import CheckpointError, JobError, ResultUnavailable, error_for
-from tarry.ports import JobRow
+from tarry.ports import QUARANTINED, JobRow
 from tarry.runtime.timeline import ticks
 from tarry.words import Instant, Outcome, micros, moment, span
 
@@ -36,7 +36,8 @@ def snapshot(row: JobRow) -> Job:
             key=row.key,
             namespace=row.namespace,
             phase=row.phase,
-            paused=row.paused == 1,
+            paused=row.paused != 0,
+            quarantined=row.paused == QUARANTINED,
             outcome=row.outcome,
             reason=state.reason,
             status=state.status,

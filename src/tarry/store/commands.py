@@ -51,7 +51,7 @@ class Commands:
 def _command(job: Table) -> Update:
     permitted = job.c.polls + job.c.reserved
     due, limit = p(job.c.due), p(job.c.max_polls)
-    wakes = case((job.c.owner.is_not(None), None), (p(job.c.paused) == 1, None), else_=due)
+    wakes = case((job.c.owner.is_not(None), None), (p(job.c.paused) != 0, None), else_=due)
     return (
         update(job)
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd))
@@ -61,6 +61,8 @@ def _command(job: Table) -> Update:
         # The last answer was judged by the spec before.
         .values(validators=case((p(job.c.spec).is_not(None), None), else_=job.c.validators))
         .values(max_polls=case((limit < permitted, permitted), else_=limit), wake=wakes, cmd=job.c.cmd + 1)
+        # Whoever resumes a job gives it as many chances as it had at first.
+        .values(strikes=case((p(job.c.paused) != job.c.paused, 0), else_=job.c.strikes))
         .values(event_seq=job.c.event_seq + bindparam("p_events"))
     )
 
@@ -78,7 +80,7 @@ def _restart(job: Table) -> Update:
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd))
         .values({name: p(job.c[name]) for name in (*new, *limits, *_ANSWERS)})
         .values(dict.fromkeys(gone))
-        .values(dict.fromkeys(("polls", "reserved", "paused", "strikes"), 0))
+        .values(dict.fromkeys(("polls", "reserved", "paused", "strikes", "alone"), 0))
         .values(run=job.c.run + 1, fence=job.c.fence + 1, step=job.c.step + 1, wake=p(job.c.due))
         .values(event_seq=job.c.event_seq + bindparam("p_events"))
     )

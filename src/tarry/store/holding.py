@@ -85,6 +85,7 @@ class Holding:
         self._checkpoint = Swap(job, names, statements.may_checkpoint, statements.checkpoint)
         self._reserve = Swap(job, (*_GRIP, *_ENDS), statements.may_reserve, statements.reserve)
         self._release = Swap(job, (*_GRIP, *_ENDS, "now"), statements.may_release, statements.release)
+        self._isolate = Batch(job, _GRIP, lambda new: statements.isolate(job, new))
         self._owing = owing(tables.outbox, job)
 
     def reserve(self, connection: Connection, grips: Sequence[Grip], *, exact: bool) -> list[bool]:
@@ -94,6 +95,10 @@ class Holding:
     def release(self, connection: Connection, grips: Sequence[Grip], now: Instant, *, exact: bool) -> list[bool]:
         """Give up held jobs, their permits unused."""
         return _swapped(connection, self._release, [(*_grip(grip), 0, 1, now) for grip in grips], exact=exact)
+
+    def isolate(self, connection: Connection, grip: Grip) -> bool:
+        """Note that the worker makes no call now but this job's; nothing else of the row changes."""
+        return self._isolate.count(connection, [_grip(grip)]) == 1
 
     def checkpoint(self, connection: Connection, writes: Sequence[Checkpoint], *, exact: bool) -> list[bool]:
         """Write a step of each, with what goes with it; `exact`, one that cannot be stored hurts only itself."""

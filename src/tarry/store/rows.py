@@ -17,7 +17,7 @@ NAMESPACE_BYTES = 255
 KEY_BYTES = 1024
 
 _NUMBERS = (
-    "id run fence step cmd paused polls reserved created_at floor strikes event_seq told",
+    "id run fence step cmd paused polls reserved created_at floor strikes alone event_seq told",
     "owner polled_at due wake deadline max_polls finished_at cancel_requested_at",
 )
 _TEXTS = (

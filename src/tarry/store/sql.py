@@ -112,6 +112,11 @@ class SqlStore:
         """Permit one poll each, in one transaction."""
         return self._hold(partial(self._holding.reserve, grips=grips))
 
+    def isolate(self, grip: Grip) -> bool:
+        """Note that the worker makes no call now but this job's."""
+        with self._database.write() as connection:
+            return self._holding.isolate(connection, grip)
+
     def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
         """Commit all in one transaction; one that cannot be stored hurts only itself."""
         return self._hold(partial(self._holding.checkpoint, writes=writes))

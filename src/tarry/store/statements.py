@@ -36,6 +36,7 @@ from tarry.ports import Listing
 from tarry.store.batch import Batch, Values
 from tarry.store.rows import label_fragments
 from tarry.store.tables import Tables
+from tarry.words import Phase
 
 # How many columns a Select has is part of its type in one SQLAlchemy and not in the other.
 AnySelect: TypeAlias = Any
@@ -134,7 +135,7 @@ def _add_spec(spec: Table) -> Insert:
 
 
 def _add_job(job: Table) -> Insert:
-    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, reserved=0, strikes=0, told=0)
+    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, reserved=0, strikes=0, alone=0, told=0)
 
 
 def _held(job: Table, new: Values, *, any_command: bool = False) -> ColumnElement[bool]:
@@ -153,7 +154,7 @@ def _is_free(job: Table) -> ColumnElement[bool]:
 
 def _wakes(job: Table, at: Any) -> Any:
     """When a job that nobody holds wants an owner: never while it is paused."""
-    return case((job.c.paused == 1, None), else_=at)
+    return case((job.c.paused != 0, None), else_=at)
 
 
 def _claim(job: Table) -> Update:
@@ -181,6 +182,11 @@ def reserve(job: Table, new: Values) -> Update:
     return update(job).where(may_reserve(job, new)).values(reserved=1, step=job.c.step + 1)
 
 
+def isolate(job: Table, new: Values) -> Update:
+    """Notes that the worker makes no call now but this job's."""
+    return update(job).where(_held(job, new)).values(alone=1)
+
+
 def may_checkpoint(job: Table, new: Values) -> ColumnElement[bool]:
     """The row takes a checkpoint of this holder."""
     # A count that fell would permit polls that were already made.
@@ -191,6 +197,8 @@ def checkpoint(job: Table, new: Values) -> Update:
     """Writes one step of a held job; `left` is 1 where the job is given up, `events` how many go with it."""
     over, left = new("outcome").is_not(None), new("left")
     leaves = or_(over, left == 1)
+    # The commit before a submit says nothing of a call that the process lived through.
+    sends = new("phase") == Phase.SENDING.value
     return (
         update(job)
         .where(may_checkpoint(job, new))
@@ -203,6 +211,8 @@ def checkpoint(job: Table, new: Values) -> Update:
                 "owner": case((leaves, None), else_=job.c.owner),
                 "wake": case((and_(leaves, ~over), _wakes(job, new("due"))), else_=None),
                 "paused": case((over, 0), else_=job.c.paused),
+                "strikes": case((sends, job.c.strikes), else_=0),
+                "alone": case((sends, job.c.alone), else_=0),
                 "event_seq": job.c.event_seq + new("events"),
             }
         )
@@ -222,6 +232,7 @@ def release(job: Table, new: Values) -> Update:
         .values(
             owner=None,
             reserved=0,
+            alone=0,
             fence=job.c.fence + 1,
             step=job.c.step + 1,
             wake=_wakes(job, func.coalesce(job.c.due, new("now"))),
@@ -253,6 +264,7 @@ def _cancel(job: Table) -> Update:
             nonce=None,
             wake=None,
             paused=0,
+            alone=0,
             due=None,
             fence=job.c.fence + 1,
             step=job.c.step + 1,

@@ -103,6 +103,8 @@ class Tables:
             Column("max_polls", BigInteger),
             Column("floor", BigInteger, nullable=False),
             Column("strikes", Integer, nullable=False),
+            # 1 while its worker makes no call but this job's: if that worker dies, it was this one.
+            Column("alone", SmallInteger, nullable=False),
             Column("event_seq", BigInteger, nullable=False),
             Column("told", BigInteger, nullable=False),
             Column("cancel_requested_at", BigInteger),

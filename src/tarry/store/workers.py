@@ -11,10 +11,10 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, case, delete, exists, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, exists, insert, or_, select, update
 
 from tarry.errors import StoreError
-from tarry.ports import Event
+from tarry.ports import CONVICTED, QUARANTINED, SUSPECT, Event
 from tarry.store.deliveries import freeing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append
@@ -22,7 +22,7 @@ from tarry.store.locks import is_uuid
 from tarry.store.sqlite import Database
 from tarry.store.statements import Statements, ids, p
 from tarry.store.tables import Tables
-from tarry.words import DAY, Instant, Micros
+from tarry.words import DAY, Instant, Micros, Phase
 
 log = logging.getLogger("tarry.store")
 
@@ -56,6 +56,11 @@ class Workers:
         self._bury = update(worker).where(me, alive, or_(late, worker.c.id.in_(ids("p_gone")))).values(dead=1)
         # In the transaction that ends the worker, so that nothing can be left with one that is gone.
         self._free_deliveries = freeing(tables.outbox)
+        mine = job.c.owner == p(job.c.owner)
+        called = or_(job.c.reserved == 1, job.c.phase.not_in([Phase.WAITING.value, Phase.BLOCKED.value]))
+        struck = {"strikes": job.c.strikes + 1}
+        self._strike_one = update(job).where(mine, job.c.alone == 1).values(struck)
+        self._strike_all = update(job).where(mine, called, job.c.strikes < SUSPECT).values(struck)
         self._retire = update(worker).where(me, alive).values(released=1)
         self._uuid = select(worker.c.uuid).where(me)
         self._forget = delete(worker).where(or_(worker.c.dead == 1, worker.c.released == 1), until < bindparam("p_now"))
@@ -68,6 +73,7 @@ class Workers:
             .add_columns(
                 job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor, job.c.strikes, job.c.event_seq, until
             )
+            .add_columns(job.c.paused, job.c.alone)
             .select_from(job.outerjoin(worker, worker.c.id == job.c.owner))
             .where(job.c.id > bindparam("p_after"))
             .order_by(job.c.id)
@@ -75,17 +81,15 @@ class Workers:
         )
         self._orphans = held.where(ownerless)
         self._holdings = held.where(job.c.owner == p(job.c.owner))
-        freed = ("polls", "polled_at", "due")
+        freed = ("polls", "polled_at", "due", "wake", "paused")
         self._free = (
             update(job)
             .where(job.c.id == p(job.c.id), job.c.fence == p(job.c.fence), job.c.step == p(job.c.step))
             .where(job.c.cmd == p(job.c.cmd))
             .where(job.c.reserved == p(job.c.reserved), job.c.owner == p(job.c.owner))
             .values({name: bindparam(f"p_new_{name}", type_=job.c[name].type) for name in freed})
-            .values(wake=case((job.c.paused == 1, None), else_=bindparam("p_new_wake", type_=job.c.wake.type)))
-            .values(owner=None, nonce=None, reserved=0, fence=job.c.fence + 1, step=job.c.step + 1)
-            .values(strikes=job.c.strikes + job.c.reserved)
-            .values(event_seq=job.c.event_seq + case((job.c.reserved > 0, 2), else_=1))
+            .values(owner=None, nonce=None, reserved=0, alone=0, fence=job.c.fence + 1, step=job.c.step + 1)
+            .values(event_seq=job.c.event_seq + bindparam("p_events"))
         )
 
     def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
@@ -156,8 +160,15 @@ class Workers:
                 if connection.execute(self._bury, params).rowcount == 1:
                     buried.append(other["uuid"])
                     connection.execute(self._free_deliveries, {"p_owner": other["id"], "p_now": now})
+                    self._strike(connection, other["id"])
             connection.execute(self._forget, {"p_now": now - _REMEMBERED})
         return buried
+
+    def _strike(self, connection: Connection, worker: int) -> None:
+        """Hold its end against the job that it called alone or, if it did not, against all that it may have called."""
+        params = {"p_owner": worker}
+        if connection.execute(self._strike_one, params).rowcount == 0:
+            connection.execute(self._strike_all, params)
 
     def _free_all(self, which: Any, params: dict[str, Any], now: Instant) -> int:
         """Free them batch by batch, each in a transaction, so that others get their turn; how many."""
@@ -211,9 +222,20 @@ def _freed(row: RowMapping, now: Instant) -> dict[str, Any]:
         latest = now if row["lease_until"] is None else min(row["lease_until"], now)
         polled_at = max(polled_at or latest, latest)
         due = max(due or polled_at, polled_at + row["floor"])
+    paused = QUARANTINED if _is_convicted(row) else row["paused"]
+    wake = None if paused else now if due is None else due
     relied_on = {f"p_{name}": row[name] for name in ("id", "fence", "step", "cmd", "reserved", "owner")}
-    wake = now if due is None else due
-    return relied_on | {"p_new_polls": polls, "p_new_polled_at": polled_at, "p_new_due": due, "p_new_wake": wake}
+    columns = {"polls": polls, "polled_at": polled_at, "due": due, "wake": wake, "paused": paused}
+    return {
+        **relied_on,
+        **{f"p_new_{name}": value for name, value in columns.items()},
+        "p_events": len(_told(row, now)),
+    }
+
+
+def _is_convicted(row: RowMapping) -> bool:
+    """Whether the worker ended once too often in a call of this job, with no other call under way."""
+    return bool(row["alone"] and row["strikes"] >= CONVICTED)
 
 
 def _counted(row: RowMapping) -> int:
@@ -225,6 +247,8 @@ def _told(row: RowMapping, now: Instant) -> list[Event]:
     events = [Event("freed", now, {"worker": row["owner"]})]
     if row["reserved"]:
         events.insert(0, Event("written_off", now, {"worker": row["owner"], "polls": _counted(row)}))
+    if _is_convicted(row):
+        events.append(Event("quarantined", now, {"strikes": row["strikes"]}))
     return events
 
 

@@ -1,0 +1,56 @@
+"""The gate that every call goes through: side by side, but for a suspect, which goes alone.
+
+A job is a suspect when processes ended while it may have been called in them. It is called
+while its process makes no other call, so that the end of that process would say something of it and
+nothing of the others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """A place at the gate, `alone` or beside others; `ring` tells that it was granted."""
+
+    alone: bool
+    ring: Callable[[], None]
+    granted: bool = False
+
+
+class Gate:
+    """Lets the calls of one process through, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._line: deque[Place] = deque()
+        self._inside = 0
+        self._is_closed = False
+
+    def line_up(self, place: Place) -> None:
+        """Take the place; it is granted at once unless a call that goes alone is under way or in line before it."""
+        if self._line or not self._has_room(place):
+            self._line.append(place)
+        else:
+            self._grant(place)
+
+    def leave(self, place: Place) -> None:
+        """Give the place up, granted or not, or never taken; again is fine."""
+        if place.granted:
+            place.granted, self._is_closed = False, False
+            self._inside -= 1
+        elif place in self._line:
+            self._line.remove(place)
+        while self._line and self._has_room(self._line[0]):
+            after = self._line.popleft()
+            self._grant(after)
+            after.ring()
+
+    def _has_room(self, place: Place) -> bool:
+        return not self._is_closed and not (place.alone and self._inside)
+
+    def _grant(self, place: Place) -> None:
+        place.granted, self._is_closed = True, place.alone
+        self._inside += 1
