@@ -268,3 +268,25 @@ def test_a_job_has_to_be_described(command: str, tmp_path: Path, monkeypatch: py
     refused = CliRunner().invoke(app, [command, "--key", "orders"], catch_exceptions=False)
     assert refused.exit_code == 2
     assert refused.stderr == "tarry: say what to poll: a URL with --until and --succeeded, or --spec\n"
+
+
+def test_the_doctor_tells_findings_and_exits_by_the_worst(tmp_path: Path) -> None:
+    """One line a finding, or all as JSON; 0 while nothing is wrong, 1 when something is, also with a broken file."""
+    shell = Shell(tmp_path, [DONE])
+    shell.submit()
+    assert shell.run("run", "--until-idle", "--quiet").exit_code == 0
+    told = shell.run("doctor")
+    assert told.exit_code == 0
+    assert "ok       schema      version 1, current" in told.stdout.splitlines()
+    with closing(sqlite3.connect(shell.db)) as connection, connection:
+        connection.execute("UPDATE tarry_job SET finished_at = NULL")
+    as_json = shell.run("doctor", "--json")
+    found = json.loads(as_json.stdout)
+    assert (as_json.exit_code, found["is_sound"]) == (1, False)
+    assert {"name": "rule", "level": "error"}.items() <= next(
+        f for f in found["findings"] if f["name"] == "rule"
+    ).items()
+    (tmp_path / "other.db").write_text("nothing like a database")
+    broken = shell.run("doctor", on=str(tmp_path / "other.db"))
+    assert broken.exit_code == 1
+    assert broken.stdout.splitlines()[-1].startswith("error    database    the file is no SQLite database")

@@ -234,6 +234,17 @@ def db_(ctx: typer.Context, *, db: options.Db = DEFAULT, as_json: options.Json =
 
 
 @app.command()
+def doctor(ctx: typer.Context, *, db: options.Db = DEFAULT, as_json: options.Json = False) -> None:
+    """Look for what is wrong with the database and the jobs in it, and say what to do.
+
+    It changes nothing. Exit codes: 0 when nothing is wrong (there may be notes and warnings), 1 when something is.
+    """
+    from tarry.cli.doctor import doctor_command
+
+    hand_over(ctx, lambda world: doctor_command(world, db, as_json_object=as_json))
+
+
+@app.command()
 def schema(ctx: typer.Context) -> None:
     """Print the JSON Schema of a spec file, for editors."""
     from tarry.cli.schema import schema_command

@@ -34,7 +34,7 @@ class Exit(IntEnum):
     OK = 0
     """The job succeeded, partly succeeded or was skipped; or there was nothing to wait for."""
     FAILED = 1
-    """The service says that the job failed or expired; a demo whose claims did not hold."""
+    """The service says that the job failed or expired; a demo whose claims did not hold; a doctor who found an error."""
     USAGE = 2
     """The command line, the key or the spec is wrong; or the condition answered no verdict (invalid)."""
     TIMED_OUT = 3

@@ -123,7 +123,12 @@ class FileLocks:
 
 def locks_beside(database: Path) -> Locks:
     """The locks for workers on this database file, as good as the system has them."""
-    return FileLocks(database.with_name(f"{database.name}-workers")) if HAS_FLOCK else NoLocks()
+    return FileLocks(folder_beside(database)) if HAS_FLOCK else NoLocks()
+
+
+def folder_beside(database: Path) -> Path:
+    """Where the locks for workers on this database file are."""
+    return database.with_name(f"{database.name}-workers")
 
 
 def is_uuid(value: object) -> bool:

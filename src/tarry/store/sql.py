@@ -20,6 +20,7 @@ from tarry.ports import Checkpoint, Command, Event, Glance, Grip, JobRow, Listin
 from tarry.store.backlog import Backlog
 from tarry.store.commands import Commands
 from tarry.store.deliveries import SqlDeliveries, owing
+from tarry.store.doctor import Finding, examine
 from tarry.store.faults import Unstorable
 from tarry.store.holding import Holding, Missed
 from tarry.store.inventory import Inventory, inventory
@@ -80,6 +81,10 @@ class SqlStore:
         """What the database holds; an older schema is not brought up to date for it."""
         self._database.open()
         return inventory(self._database, self.tables)
+
+    def doctor(self, now: Instant) -> list[Finding]:
+        """What is wrong with the database and the jobs in it, and what to do; it changes nothing, and need not be open."""
+        return examine(self._database, self.tables, now)
 
     def version(self) -> int:
         """A number that is another one after each commit, whoever made it."""

@@ -26,7 +26,7 @@ from weakref import finalize
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from tarry.errors import StoreError, StoreUnavailable
 from tarry.store.faults import translated
@@ -98,6 +98,16 @@ class SqliteFile:
         self._network_kind = network
         self._opened: _Opened | None = None
 
+    @property
+    def network(self) -> str | None:
+        """The kind of network file system that holds the file; None when local, or not to be known."""
+        return self._network_kind(self.path)
+
+    @property
+    def journal(self) -> str:
+        """The journal that is used from `open` on."""
+        return journal_mode(self._library, network=self.network is not None)
+
     def open(self) -> bool:
         """Make the file where there is none, connect, and check the settings that durability rests on."""
         if self._opened is not None:
@@ -105,7 +115,8 @@ class SqliteFile:
         check_library(self._library)
         with translated():
             create_private(self.path)
-            mode = journal_mode(self._library, network=self._network())
+            self._warn()
+            mode = self.journal
             identity = Identity.of(self.path)
             writer = self._engine(1, "BEGIN IMMEDIATE", partial(_prepare_writer, mode))
             reader = self._engine(_READERS, "BEGIN", _prepare_reader)
@@ -138,6 +149,20 @@ class SqliteFile:
         with translated(), self._sound().reader.begin() as connection:
             yield connection
 
+    @contextmanager
+    def look(self) -> Iterator[Connection]:
+        """BEGIN … COMMIT, on a connection of its own that cannot write and makes no file; the store need not be open."""
+
+        def connect() -> sqlite3.Connection:
+            where = f"{self.path.as_uri()}?mode=rw"
+            return sqlite3.connect(
+                where, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None
+            )
+
+        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
+        with translated(), _begun_by(engine, "BEGIN", _prepare_reader).begin() as connection:
+            yield connection
+
     def version(self) -> int:
         """SQLite's own count of changes, as a connection sees it that makes none."""
         with translated():
@@ -165,13 +190,13 @@ class SqliteFile:
         )
         return _begun_by(engine, begin, prepare)
 
-    def _network(self) -> bool:
-        kind = self._network_kind(self.path)
-        if kind is not None:
+    def _warn(self) -> None:
+        if self.network is not None:
             log.warning(
-                "%s is on a network file system (%s): locks there may not hold; use a local disk", self.path, kind
+                "%s is on a network file system (%s): locks there may not hold; use a local disk",
+                self.path,
+                self.network,
             )
-        return kind is not None
 
 
 class SqliteMemory:

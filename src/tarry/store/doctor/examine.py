@@ -1,0 +1,69 @@
+"""The examination: the settings of the database first, then its workers, then its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from sqlalchemy import Connection
+
+from tarry.errors import StoreError
+from tarry.store.doctor import file, jobs, rows, workers
+from tarry.store.doctor.findings import Check, Finding, Level, Patient
+from tarry.store.migrations import STEPS, version
+from tarry.store.sqlite import Database, SqliteFile
+from tarry.store.tables import Tables
+from tarry.words import Instant
+
+_OF_JOBS: tuple[Check, ...] = (
+    workers.alive,
+    jobs.overdue,
+    jobs.asleep,
+    jobs.quarantined,
+    jobs.undelivered,
+    jobs.kept,
+    jobs.from_the_future,
+)
+_OF_ROWS: tuple[Check, ...] = (rows.rules, rows.strays, rows.damaged)
+
+
+def examine(database: Database, tables: Tables, now: Instant) -> list[Finding]:
+    """All findings; what cannot be looked into at all is one of them."""
+    found: list[Finding] = []
+    try:
+        for finding in _findings(database, tables, now):
+            found.append(finding)  # noqa: PERF402  # one by one, so that those before an error are kept
+    except StoreError as error:
+        found.append(Finding("database", Level.ERROR, str(error)))
+    return found
+
+
+def _findings(database: Database, tables: Tables, now: Instant) -> Iterator[Finding]:
+    if isinstance(database, SqliteFile):
+        yield from file.around(database)
+    with _looking_into(database) as connection:
+        patient = Patient(connection, tables, database.locks, now)
+        if isinstance(database, SqliteFile):
+            yield from file.settings(patient, database)
+            yield from file.integrity(patient)
+        found, newest = version(connection, tables), max(STEPS)
+        yield _schema(found, newest)
+        if found == newest:
+            for check in (*_OF_JOBS, *_OF_ROWS):
+                yield from check(patient)
+
+
+def _looking_into(database: Database) -> AbstractContextManager[Connection]:
+    return database.look() if isinstance(database, SqliteFile) else database.read()
+
+
+def _schema(found: int, newest: int) -> Finding:
+    if found == newest:
+        return Finding("schema", Level.OK, f"version {found}, current")
+    if found > newest:
+        text = f"version {found}, made by a newer Tarry: this one knows up to {newest}, and refuses it"
+        return Finding("schema", Level.ERROR, text)
+    if found == 0:
+        return Finding("schema", Level.NOTE, "no tables yet: they are made at the first use")
+    text = f"version {found}, brought to {newest} at the next use; the jobs were not looked at"
+    return Finding("schema", Level.NOTE, text)
