@@ -43,11 +43,13 @@ class Exchange:
 
 @dataclass
 class RawServer:
-    """What the server saw: the requests in order, and how many connections they came over."""
+    """What the server saw: the requests in order, how many connections they came over, how many are open."""
 
     origin: str = ""
     requests: list[bytes] = field(default_factory=list)
     connections: int = 0
+    open: int = 0
+    left: asyncio.Event = field(default_factory=asyncio.Event)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -74,6 +76,7 @@ async def serve(answer: Answer) -> AsyncIterator[RawServer]:
         assert task is not None
         under_way.add(task)
         seen.connections += 1
+        seen.open += 1
         try:
             with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 while not writer.is_closing():
@@ -82,6 +85,8 @@ async def serve(answer: Answer) -> AsyncIterator[RawServer]:
                     exchange = Exchange(seen.requests[-1], len(seen.requests), writer)
                     await (exchange.write(answer) if isinstance(answer, bytes) else answer(exchange))
         finally:
+            seen.open -= 1
+            seen.left.set()
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()

@@ -17,8 +17,9 @@ from tarry.core.strategies import Strategy
 from tarry.core.typed import Output, OutputType, adapter_of
 from tarry.deliveries import Delivery
 from tarry.errors import SpecError, TarryError
+from tarry.http.clients import Client
 from tarry.http.secrets import Secrets
-from tarry.http.transport import AsyncClient, HttpTransport
+from tarry.http.transport import HttpTransport
 from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Listing, Offload, Store, StoredEvent, Transport
 from tarry.runtime.arguments import check_callback, check_travels, namespace_of, patience_of, polite, span_of
@@ -28,7 +29,7 @@ from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.calls import Calls
 from tarry.runtime.drive import Parts
 from tarry.runtime.herald import Herald
-from tarry.runtime.hosts import Hosts
+from tarry.runtime.hosts import Hosts, in_flight_of
 from tarry.runtime.inside import Inside
 from tarry.runtime.options import Options
 from tarry.runtime.units import Units, drained
@@ -46,8 +47,8 @@ class Poller:
 
     - `store`: a database URL (`sqlite:///tarry.db`), a SQLAlchemy `Engine`, or a `Store`
       (one that you made stays yours to close).
-    - `client`: an `httpx.AsyncClient` or `httpx2.AsyncClient` of yours, with its auth and
-      proxies; it stays yours to close. Without one, Tarry keeps its own.
+    - `client`: an AsyncClient of httpx or httpx2, or a ClientSession of aiohttp, with its auth and proxies: it stays
+      yours to close. Or "aiohttp", "httpx2" or "httpx" (if not given): Tarry keeps its own of that library.
     - `namespace`: keys are unique within it; this poller sees no other.
     - `secrets`: a mapping or a callable that gives the value of `{secret.NAME}`.
     - `on_event`: called with each `StoredEvent` after its commit, at least once: after a crash those that may not
@@ -65,7 +66,7 @@ class Poller:
         self,
         store: str | DatabaseEngine | Store,
         *,
-        client: AsyncClient | None = None,
+        client: Client | None = None,
         namespace: str = "default",
         secrets: Mapping[str, str] | Callable[..., str] | None = None,
         on_event: Callable[[StoredEvent], object] | None = None,
@@ -91,7 +92,7 @@ class Poller:
         self._transport = transport or HttpTransport(client, clock=self._clock, redact=known.redact)
         self._owns_transport = transport is None
         self._aside = Aside()
-        self._hosts = Hosts(polite(politeness), self._clock)
+        self._hosts = Hosts(polite(politeness), self._clock, in_flight_of(self._transport))
         self._calls = Calls(self._transport, known, self._clock, self._aside, self._hosts)
         self._bulletin = Bulletin(on_event)
         self._entered: Inside | None = None

@@ -10,7 +10,7 @@ import httpx
 
 from tarry import Expression, Fixed, Limits, Observation, Outcome, Politeness, Poller, Request
 from tarry.clock import SystemClock
-from tarry.http.transport import IN_FLIGHT, HttpTransport
+from tarry.http.transport import HttpTransport
 from tarry.ports import Prepared
 from tarry.testing import Answer, StubService
 from tarry.words import SECOND, CallKind
@@ -115,7 +115,7 @@ def test_pc_055_cancelled_calls_lose_no_connection() -> None:
             transport = HttpTransport(clock=SystemClock())
             request = Prepared(CallKind.POLL, "GET", f"{service.url}/polls", timeout=5 * SECOND)
             for _ in range(10):
-                calls = [asyncio.create_task(transport.send(request)) for _ in range(2 * IN_FLIGHT)]
+                calls = [asyncio.create_task(transport.send(request)) for _ in range(2 * transport.in_flight)]
                 await asyncio.wait(calls, timeout=0.001)  # some are connecting by now, others wait their turn
                 for call in calls:
                     call.cancel()

@@ -1,4 +1,4 @@
-"""What any transport does: one request, one observation; held by httpx, by httpx2 and by our own client."""
+"""What any transport does: one request, one observation; held by httpx, httpx2 and aiohttp, the caller's and our own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
+import aiohttp
 import httpcore
 import httpcore2
 import httpx
@@ -23,12 +24,22 @@ from tarry.core.observation import CallError, Observation
 from tarry.errors import SpecError
 from tarry.http.errors import is_known, translate
 from tarry.http.quiet import LOGGERS
-from tarry.http.transport import IN_FLIGHT, HttpTransport
+from tarry.http.transport import HttpTransport
 from tarry.ports import Prepared
 from tarry.words import SECOND, CallKind, ErrorKind
 from tests.raw_server import Answer, Exchange, RawServer, response, serve
 
-LIBRARIES: dict[str, ModuleType | None] = {"own": None, "httpx": httpx, "httpx2": httpx2}
+# A name is our own client over that library, a module a client of the caller's.
+Library: TypeAlias = ModuleType | str | None
+LIBRARIES: dict[str, Library] = {
+    "own": None,
+    "own-httpx2": "httpx2",
+    "own-aiohttp": "aiohttp",
+    "httpx": httpx,
+    "httpx2": httpx2,
+    "aiohttp": aiohttp,
+}
+OWN = [each for each in LIBRARIES.values() if not isinstance(each, ModuleType)]
 SHORT = SECOND // 5
 
 
@@ -43,24 +54,34 @@ class Ticks:
 
 
 @pytest.fixture(params=LIBRARIES.values(), ids=LIBRARIES.keys())
-def library(request: pytest.FixtureRequest) -> ModuleType | None:
-    """The library of the caller's client; None where the transport opens its own."""
-    found: ModuleType | None = request.param
+def library(request: pytest.FixtureRequest) -> Library:
+    """The library of the caller's client; None or a name where the transport opens its own."""
+    found: Library = request.param
     return found
 
 
 @asynccontextmanager
-async def transport(library: ModuleType | None, *, client: dict[str, Any] | None = None, **options: Any) -> Any:
+async def transport(library: Library, *, client: dict[str, Any] | None = None, **options: Any) -> Any:
     """A transport over a client of this library, both closed at the end."""
-    given = library.AsyncClient(trust_env=False, **(client or {})) if library else None
+    given = client_of(library, **(client or {})) if isinstance(library, ModuleType) else library
     made = HttpTransport(given, clock=Ticks(), **options)
     try:
         yield made
     finally:
         await made.aclose()
-        if given:
+        if library is aiohttp:
+            assert not given.closed
+            await given.close()
+        elif isinstance(library, ModuleType):
             assert not given.is_closed
             await given.aclose()
+
+
+def client_of(library: ModuleType, **options: Any) -> Any:
+    """A client of the caller's."""
+    if library is aiohttp:
+        return aiohttp.ClientSession(**options)
+    return library.AsyncClient(trust_env=False, **options)
 
 
 def get(url: str, **options: Any) -> Prepared:
@@ -69,7 +90,7 @@ def get(url: str, **options: Any) -> Prepared:
 
 
 def seen(
-    library: ModuleType | None, answer: Answer, *, path: str = "/", timeout: int = 5 * SECOND, **options: Any
+    library: Library, answer: Answer, *, path: str = "/", timeout: int = 5 * SECOND, **options: Any
 ) -> tuple[Observation, RawServer]:
     """What one call to a server that answers like this brings, and what the server saw."""
 
@@ -88,7 +109,7 @@ def error_of(observation: Observation) -> CallError:
     return observation.error
 
 
-def test_an_answer_is_an_observation(library: ModuleType | None) -> None:
+def test_an_answer_is_an_observation(library: Library) -> None:
     """Status, lower-case headers with equal names joined, the JSON value, the URL without its query, two instants."""
     observation, server = seen(
         library,
@@ -98,17 +119,18 @@ def test_an_answer_is_an_observation(library: ModuleType | None) -> None:
     assert observation == Observation(
         CallKind.POLL,
         1,
-        2,
+        observation.finished_at,
         status=202,
         headers={"content-length": "10", "x-one": "1, 2"},
         body={"a": [1]},
         is_json=True,
         url=f"{server.origin}/jobs/7",
     )
+    assert observation.finished_at > 1
     assert len(server.requests) == 1
 
 
-def test_a_request_is_sent_as_prepared(library: ModuleType | None) -> None:
+def test_a_request_is_sent_as_prepared(library: Library) -> None:
     """Method, target, headers and body arrive; nothing is asked for that could not be unpacked within bounds."""
 
     async def call() -> bytes:
@@ -133,22 +155,22 @@ def test_a_request_is_sent_as_prepared(library: ModuleType | None) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_an_answer(library: ModuleType | None, status: int) -> None:
+def test_a_redirect_is_an_answer(library: Library, status: int) -> None:
     """It is never followed, not even by a client that would."""
-    options = {"client": {"follow_redirects": True}} if library else {}
+    options = {"client": {"follow_redirects": True}} if library in {httpx, httpx2} else {}
     observation, server = seen(library, response(b"", "Location: /elsewhere", f"{status} Moved"), **options)
     assert (observation.status, observation.headers["location"]) == (status, "/elsewhere")
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [204, 304, 404, 429, 500, 503, 599, 999])
-def test_any_status_is_an_answer(library: ModuleType | None, status: int) -> None:
+def test_any_status_is_an_answer(library: Library, status: int) -> None:
     """What it means is not the transport's to say."""
     observation, _ = seen(library, f"HTTP/1.1 {status} X\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n".encode())
     assert (observation.status, observation.error, observation.headers["retry-after"]) == (status, None, "7")
 
 
-def test_gzip_is_unpacked(library: ModuleType | None) -> None:
+def test_gzip_is_unpacked(library: Library) -> None:
     """One coding, by our own hand."""
     observation, _ = seen(library, response(gzip.compress(b'{"a": 1}'), "Content-Encoding: gzip"))
     assert (observation.body, observation.is_json, observation.error) == ({"a": 1}, True, None)
@@ -165,21 +187,21 @@ def test_gzip_is_unpacked(library: ModuleType | None) -> None:
         (b"{}", f"X-Long: {'x' * 40_000}\r\nX-More: {'x' * 40_000}", ErrorKind.TOO_LARGE),
     ],
 )
-def test_a_body_out_of_bounds_is_an_error(library: ModuleType | None, body: bytes, head: str, kind: ErrorKind) -> None:
+def test_a_body_out_of_bounds_is_an_error(library: Library, body: bytes, head: str, kind: ErrorKind) -> None:
     """The status stays known, and that the request was sent."""
     observation, _ = seen(library, response(body, head), max_body=1_000)
     assert (observation.status, observation.body) == (200, None)
     assert (error_of(observation).kind, error_of(observation).sent) == (kind, True)
 
 
-def test_an_error_page_that_cannot_be_read_leaves_its_status(library: ModuleType | None) -> None:
+def test_an_error_page_that_cannot_be_read_leaves_its_status(library: Library) -> None:
     """What is not 2xx is judged by its status and headers."""
     observation, _ = seen(library, response(b"x" * 2_000, "Retry-After: 7", "429 Slow Down"), max_body=1_000)
     assert (observation.status, observation.headers["retry-after"], observation.body) == (429, "7", None)
     assert observation.error is None
 
 
-def test_an_endless_body_is_stopped_early(library: ModuleType | None) -> None:
+def test_an_endless_body_is_stopped_early(library: Library) -> None:
     """The transport hangs up once it has read enough, long before the call's time is over."""
 
     async def endless(exchange: Exchange) -> None:
@@ -214,9 +236,7 @@ async def closed(exchange: Exchange) -> None:
 
 
 @pytest.mark.parametrize("answer", [garbage, short, reset, closed])
-def test_a_broken_exchange_is_one_failed_call(
-    library: ModuleType | None, answer: Callable[[Exchange], Awaitable[None]]
-) -> None:
+def test_a_broken_exchange_is_one_failed_call(library: Library, answer: Callable[[Exchange], Awaitable[None]]) -> None:
     """The request may have arrived, and is not sent again."""
     observation, server = seen(library, answer)
     assert (error_of(observation).kind, error_of(observation).sent) == (ErrorKind.PROTOCOL, True)
@@ -246,7 +266,7 @@ async def early_answers(exchange: Exchange) -> None:
 
 
 @pytest.mark.parametrize("answer", [hang, drip_body, drip_headers, early_answers])
-def test_the_whole_call_is_bounded(library: ModuleType | None, answer: Callable[[Exchange], Awaitable[None]]) -> None:
+def test_the_whole_call_is_bounded(library: Library, answer: Callable[[Exchange], Awaitable[None]]) -> None:
     """No server keeps a call alive by sending a little: one bound from the first byte to the last."""
 
     async def call() -> tuple[Observation, float]:
@@ -261,7 +281,7 @@ def test_the_whole_call_is_bounded(library: ModuleType | None, answer: Callable[
 
 
 @pytest.mark.parametrize("timeouts", [{"read_timeout": SHORT}, {"read_timeout": SHORT, "connect_timeout": SHORT}])
-def test_a_read_may_be_bounded_by_itself(library: ModuleType | None, timeouts: dict[str, int]) -> None:
+def test_a_read_may_be_bounded_by_itself(library: Library, timeouts: dict[str, int]) -> None:
     """The request's own read timeout cuts earlier than the call's bound."""
 
     async def call() -> Observation:
@@ -272,7 +292,7 @@ def test_a_read_may_be_bounded_by_itself(library: ModuleType | None, timeouts: d
     assert error_of(asyncio.run(call())).kind is ErrorKind.TIMEOUT
 
 
-def test_a_refused_connection_sent_nothing(library: ModuleType | None) -> None:
+def test_a_refused_connection_sent_nothing(library: Library) -> None:
     """No byte of the request left, and the error says so."""
 
     async def call() -> Observation:
@@ -289,7 +309,7 @@ def test_a_refused_connection_sent_nothing(library: ModuleType | None) -> None:
 
 
 @pytest.mark.parametrize("options", [{"timeout": SHORT}, {"connect_timeout": SHORT, "timeout": 60 * SECOND}])
-def test_a_handshake_that_hangs_sent_nothing(library: ModuleType | None, options: dict[str, int]) -> None:
+def test_a_handshake_that_hangs_sent_nothing(library: Library, options: dict[str, int]) -> None:
     """Cut before the request could leave, by the call's bound or the connection's own."""
 
     async def call() -> Observation:
@@ -313,9 +333,7 @@ def test_a_handshake_that_hangs_sent_nothing(library: ModuleType | None, options
         ("nonsense", {ErrorKind.REFUSED}),
     ],
 )
-def test_a_url_that_cannot_be_called_is_an_observation(
-    library: ModuleType | None, url: str, kinds: set[ErrorKind]
-) -> None:
+def test_a_url_that_cannot_be_called_is_an_observation(library: Library, url: str, kinds: set[ErrorKind]) -> None:
     """Whatever the library raises for it, groups of errors included."""
 
     async def call() -> Observation:
@@ -328,7 +346,7 @@ def test_a_url_that_cannot_be_called_is_an_observation(
     assert not error.sent
 
 
-def test_a_dropped_connection_is_not_tried_again(library: ModuleType | None) -> None:
+def test_a_dropped_connection_is_not_tried_again(library: Library) -> None:
     """A kept connection that the server drops on the second request is a failed call: two calls, two requests."""
 
     async def once(exchange: Exchange) -> None:
@@ -347,7 +365,7 @@ def test_a_dropped_connection_is_not_tried_again(library: ModuleType | None) -> 
     assert (len(server.requests), server.connections) == (2, 1)
 
 
-def test_connections_are_kept(library: ModuleType | None) -> None:
+def test_connections_are_kept(library: Library) -> None:
     """Polls of one service share a connection."""
 
     async def call() -> RawServer:
@@ -360,7 +378,7 @@ def test_connections_are_kept(library: ModuleType | None) -> None:
     assert (len(server.requests), server.connections) == (3, 1)
 
 
-def test_cancelling_goes_through(library: ModuleType | None) -> None:
+def test_cancelling_goes_through(library: Library) -> None:
     """The caller's cancellation is raised, at once, and the transport works on."""
 
     async def call() -> Observation:
@@ -379,36 +397,41 @@ def test_cancelling_goes_through(library: ModuleType | None) -> None:
     assert asyncio.run(call()).body == 2
 
 
-def test_waiting_for_a_turn_is_told_apart(library: ModuleType | None) -> None:
+def test_waiting_for_a_turn_is_told_apart(library: Library) -> None:
     """With all places taken, a call that runs out of time says so, and that nothing was sent."""
 
     async def call() -> Observation:
         async with serve(hang) as server, transport(library) as made:
-            busy = [asyncio.create_task(made.send(get(server.origin))) for _ in range(IN_FLIGHT)]
-            while len(server.requests) < IN_FLIGHT:
+            assert made.in_flight >= 16
+            busy = [asyncio.create_task(made.send(get(server.origin))) for _ in range(made.in_flight)]
+            while len(server.requests) < made.in_flight:
                 server.arrived.clear()
                 await server.arrived.wait()
             observed: Observation = await made.send(get(server.origin, timeout=SHORT))
             for each in busy:
                 each.cancel()
             await asyncio.gather(*busy, return_exceptions=True)
-            assert len(server.requests) == IN_FLIGHT
+            assert len(server.requests) == made.in_flight
             return observed
 
     error = error_of(asyncio.run(call()))
     assert (error.kind, error.sent) == (ErrorKind.POOL, False)
 
 
-@pytest.mark.parametrize("library", [httpx, httpx2])
+@pytest.mark.parametrize("library", [httpx, httpx2, aiohttp])
 def test_a_full_pool_of_the_callers_client_is_told_apart(library: ModuleType) -> None:
     """It is congestion here and not there, and nothing was sent."""
 
+    def narrow() -> dict[str, Any]:
+        if library is aiohttp:
+            return {"connector": aiohttp.TCPConnector(limit=1)}
+        return {"limits": library.Limits(max_connections=1)}
+
     async def call() -> Observation:
-        limits = {"limits": library.Limits(max_connections=1)}
-        async with serve(hang) as server, transport(library, client=limits) as made:
+        async with serve(hang) as server, transport(library, client=narrow()) as made:
             busy = asyncio.create_task(made.send(get(server.origin)))
             await server.arrived.wait()
-            observed: Observation = await made.send(get(server.origin, timeout=SHORT))
+            observed: Observation = await made.send(get(server.origin, timeout=SECOND // 2))
             busy.cancel()
             await asyncio.gather(busy, return_exceptions=True)
             return observed
@@ -426,6 +449,70 @@ def test_the_callers_client_is_used_as_it_is(library: ModuleType) -> None:
     assert head.startswith(b"get /x?ours=1 ")
     assert b"x-mine: 1" in head
     assert b"authorization: basic" in head
+
+
+def test_the_callers_session_is_used_as_it_is() -> None:
+    """Its headers and cookies go along, and what it would raise or unpack is left to us."""
+
+    async def call() -> tuple[Observation, RawServer]:
+        mine: dict[str, Any] = {"headers": {"X-Mine": "1"}, "cookies": {"sid": "7"}, "raise_for_status": True}
+        packed = response(gzip.compress(b"[1]"), "Content-Encoding: gzip", "500 X")
+        jar = {"cookie_jar": aiohttp.CookieJar(unsafe=True)}
+        async with serve(packed) as server, transport(aiohttp, client=mine | jar) as made:
+            return await made.send(get(server.origin)), server
+
+    seen, server = asyncio.run(call())
+    assert (seen.status, seen.body, seen.error) == (500, [1], None)
+    assert b"x-mine: 1" in server.requests[0].lower()
+    assert b"cookie: sid=7" in server.requests[0].lower()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_a_middleware_that_tries_again_does_not(method: str) -> None:
+    """Whatever stands around the call of a session, a poll goes out once."""
+
+    async def stubborn(request: Any, handler: Any) -> Any:
+        for _ in range(3):
+            try:
+                answer = await handler(request)
+            except aiohttp.ClientError:
+                continue
+            if answer.status == 200:
+                break
+        return answer
+
+    async def call(answer: Answer) -> tuple[Observation, int]:
+        async with serve(answer) as server, transport(aiohttp, client={"middlewares": [stubborn]}) as made:
+            observed = await made.send(Prepared(CallKind.POLL, method, server.origin))
+            return observed, len(server.requests)
+
+    broken, sent = asyncio.run(call(reset))
+    assert (error_of(broken).kind, error_of(broken).sent, sent) == (ErrorKind.PROTOCOL, True, 1)
+    refused, sent = asyncio.run(call(response(b"[1]", status="500 X")))
+    assert (refused.status, refused.body, sent) == (500, [1], 1)
+
+
+def test_a_poll_is_one_request_with_a_digest_of_aiohttp() -> None:
+    """A challenge is the answer of its poll; the next one goes out signed, and a submit is repeated."""
+
+    async def call(*kinds: CallKind) -> tuple[list[int | None], int]:
+        digest = aiohttp.DigestAuthMiddleware("user", "pass")
+        async with serve(challenge) as server, transport(aiohttp, client={"middlewares": [digest]}) as made:
+            seen = [await made.send(Prepared(kind, "GET", f"{server.origin}/jobs/7?x=1")) for kind in kinds]
+            return [each.status for each in seen], len(server.requests)
+
+    assert asyncio.run(call(*[CallKind.POLL] * 3)) == ([401, 200, 200], 3)
+    assert asyncio.run(call(CallKind.SUBMIT, CallKind.POLL)) == ([200, 200], 3)
+
+
+def test_an_aiohttp_that_cannot_be_held_back_is_refused() -> None:
+    """A session without middlewares would send again by itself: said at once, not seen later."""
+
+    class ClientSession:
+        __module__ = "aiohttp.client"
+
+    with pytest.raises(SpecError, match="3\\.12"):
+        HttpTransport(ClientSession(), clock=Ticks())  # type: ignore[arg-type]  # a stand-in for an old one
 
 
 CHALLENGE = response(b"", 'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth"', "401 Unauthorized")
@@ -580,6 +667,8 @@ def test_a_hook_that_raises_is_a_failed_call(library: ModuleType) -> None:
 @pytest.mark.parametrize("client", [httpx.Client, httpx2.Client, object])
 def test_another_client_is_refused(client: type) -> None:
     """A blocking one, or a stranger: said at once."""
+    with pytest.raises(SpecError, match="aiohttp"):
+        HttpTransport("requests", clock=Ticks())  # type: ignore[arg-type]  # on purpose
     made = client()
     with pytest.raises(SpecError, match="AsyncClient"):
         HttpTransport(made, clock=Ticks())
@@ -587,13 +676,14 @@ def test_another_client_is_refused(client: type) -> None:
         made.close()
 
 
-def test_our_own_client_keeps_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("own", OWN)
+def test_our_own_client_keeps_to_itself(own: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """No proxy from the environment, no netrc, no cookies from one job to the next."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
 
     async def call() -> RawServer:
-        async with serve(response(b"1", "Set-Cookie: sid=1; Path=/")) as server, transport(None) as made:
+        async with serve(response(b"1", "Set-Cookie: sid=1; Path=/")) as server, transport(own) as made:
             for _ in range(2):
                 observation = await made.send(get(server.origin))
                 assert "set-cookie" not in observation.headers
@@ -604,43 +694,47 @@ def test_our_own_client_keeps_to_itself(monkeypatch: pytest.MonkeyPatch) -> None
     assert b"cookie" not in server.requests[1].lower()
 
 
-def test_a_transport_closes_what_it_opened() -> None:
-    """Nothing to close before the first call; after it, our own client, once."""
+@pytest.mark.parametrize("own", OWN)
+def test_a_transport_closes_what_it_opened(own: Library) -> None:
+    """Nothing to close before the first call; after it, our own connections, once."""
 
     async def call() -> None:
-        made = HttpTransport(clock=Ticks())
+        made = HttpTransport(own, clock=Ticks())
         await made.aclose()
         async with serve(response()) as server:
             await made.send(get(server.origin))
-            own = made._own
+            assert server.open == 1
             await made.aclose()
             await made.aclose()
-        assert own.is_closed
+            await server.left.wait()
+            assert server.open == 0
 
     asyncio.run(call())
 
 
-def test_nothing_of_a_call_is_logged(library: ModuleType | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_of_a_call_is_logged(library: Library, caplog: pytest.LogCaptureFixture) -> None:
     """The libraries' loggers keep quiet about our calls at any level, and speak of other calls as before."""
     caplog.set_level(logging.DEBUG)
 
     def foreign() -> set[str]:
-        return {record.name for record in caplog.records if record.name.startswith(("httpx", "httpcore"))}
+        return {record.name for record in caplog.records if record.name.startswith(("httpx", "httpcore", "aiohttp"))}
 
     async def call() -> None:
         async with serve(response(b"{}", "Location: /x?sig=canary")) as server, transport(library) as made:
             await made.send(get(f"{server.origin}/x?sig=canary", headers=(("Authorization", "canary"),)))
             assert foreign() == set()
-        async with serve(response(b"{}")) as server, (library or httpx).AsyncClient(trust_env=False) as other:
-            await other.get(f"{server.origin}/theirs")
+        logging.getLogger("aiohttp.client").debug("/theirs")
+        for other in (httpx, httpx2):
+            async with serve(response(b"{}")) as server, client_of(other) as client:
+                await client.get(f"{server.origin}/theirs")
 
     asyncio.run(call())
     assert "canary" not in caplog.text
-    assert "/theirs" in caplog.text
+    assert caplog.text.count("/theirs") >= 3
     assert foreign() <= set(LOGGERS)
 
 
-def test_known_secrets_are_masked(library: ModuleType | None) -> None:
+def test_known_secrets_are_masked(library: Library) -> None:
     """What a server echoes of a secret is taken out of headers and body."""
     answer = response(b'{"error": "bad key hunter2"}', "X-Echo: hunter2", "401 Unauthorized")
     observation, _ = seen(library, answer, redact=lambda text: text.replace("hunter2", "***"))
@@ -669,9 +763,12 @@ def test_how_far_a_call_came_is_known(library: ModuleType, event: str, sent: boo
 # The libraries' errors
 
 
+OF_WEB_SOCKETS = {"WebSocketError", "WSMessageTypeError", "EofStream"}
+
+
 def classes(library: ModuleType) -> list[type[Exception]]:
-    """Every exception that the library exports, warnings apart."""
-    exported = (getattr(library, name) for name in dir(library))
+    """Every exception that the library exports, warnings and those of web sockets apart."""
+    exported = (getattr(library, name) for name in dir(library) if name not in OF_WEB_SOCKETS)
     return [
         found
         for found in exported
@@ -679,12 +776,22 @@ def classes(library: ModuleType) -> list[type[Exception]]:
     ]
 
 
-@pytest.mark.parametrize("foreign", [httpx, httpx2, httpcore, httpcore2])
+@pytest.mark.parametrize("foreign", [httpx, httpx2, httpcore, httpcore2, aiohttp, aiohttp.http_exceptions])
 def test_every_error_of_the_libraries_has_a_meaning(foreign: ModuleType) -> None:
     """None is left over: a class that a new version adds fails here."""
     found = classes(foreign)
     assert len(found) > 10
     assert [each for each in found if not is_known(each)] == []
+
+
+@pytest.mark.parametrize("kind", [each for each in classes(aiohttp) if issubclass(each, aiohttp.ClientError)])
+def test_every_error_of_aiohttp_is_an_observation(kind: type[Exception]) -> None:
+    """Nothing was sent only where that is certain: what is raised before the request could be written."""
+    before = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ServerFingerprintMismatch)
+    before += (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, aiohttp.ClientHttpProxyError)
+    error = kind.__new__(kind)
+    assert is_known(kind)
+    assert translate(error, "http://h").sent is not isinstance(error, before)
 
 
 UNSENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "InvalidURL", "UnsupportedProtocol"}

@@ -1,4 +1,4 @@
-"""Foreign errors, translated once: whatever httpx, httpx2 or the system raises is a `CallError`."""
+"""Foreign errors, translated once: whatever httpx, httpx2, aiohttp or the system raises is a `CallError`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tarry.core.observation import CallError
 from tarry.words import ErrorKind
 
-LIBRARIES = ("httpx", "httpx2", "httpcore", "httpcore2")
-"""Packages whose errors share the names below."""
+LIBRARIES = ("httpx", "httpx2", "httpcore", "httpcore2", "aiohttp")
+"""Packages whose errors are named below."""
 
 _DETAIL = 200
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]+")
@@ -45,8 +45,23 @@ _MEANINGS: dict[str, _Meaning] = {
     "HTTPStatusError": _Meaning(ErrorKind.HTTP_STATUS, "a hook of the HTTP client refused the answer"),
     "CookieConflict": _Meaning(ErrorKind.PROTOCOL, "the HTTP client's cookies are at odds"),
     "StreamError": _Meaning(ErrorKind.PROTOCOL, "the answer was read elsewhere"),
+    # Those of aiohttp.
+    "ClientConnectorError": _Meaning(ErrorKind.CONNECT, "could not connect", sent=False),
+    "ClientConnectorDNSError": _Meaning(ErrorKind.CONNECT, "the host's name could not be resolved", sent=False),
+    "ClientProxyConnectionError": _Meaning(ErrorKind.CONNECT, "the proxy did not connect", sent=False),
+    "ClientHttpProxyError": _Meaning(ErrorKind.CONNECT, "the proxy did not connect", sent=False),
+    "ServerFingerprintMismatch": _Meaning(ErrorKind.CONNECT, "the certificate is another one", sent=False),
+    "ConnectionTimeoutError": _Meaning(ErrorKind.CONNECT, "connecting took too long", sent=False),
+    "ServerTimeoutError": _Meaning(ErrorKind.TIMEOUT, "the answer took too long"),
+    "ClientConnectionError": _Meaning(ErrorKind.PROTOCOL, "the connection broke"),
+    "ClientPayloadError": _Meaning(ErrorKind.PROTOCOL, "the body broke off"),
+    "ClientResponseError": _Meaning(ErrorKind.PROTOCOL, "the answer is not HTTP"),
+    "HttpProcessingError": _Meaning(ErrorKind.PROTOCOL, "the answer is not HTTP"),
+    "NonHttpUrlClientError": _Meaning(ErrorKind.REFUSED, "the HTTP client does not know the URL's scheme", sent=False),
+    "RedirectClientError": _Meaning(ErrorKind.REDIRECT, "the redirect leads nowhere"),
     # The roots of the trees, for a class that a later version adds.
     "ProtocolError": _Meaning(ErrorKind.PROTOCOL, "the exchange is not HTTP"),
+    "ClientError": _Meaning(ErrorKind.PROTOCOL, "the call failed"),
     "HTTPError": _Meaning(ErrorKind.PROTOCOL, "the call failed"),
 }
 _SYSTEM: tuple[tuple[type[Exception], _Meaning], ...] = (

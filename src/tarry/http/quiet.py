@@ -15,6 +15,7 @@ from contextvars import ContextVar
 _PARTS = ("connection", "http11", "http2", "proxy", "socks")
 LOGGERS = (
     *("httpx", "httpx2", "httpcore", "httpcore2", "hpack.hpack", "hpack.table"),
+    *("aiohttp.client", "aiohttp.internal"),
     *(f"{core}.{part}" for core in ("httpcore", "httpcore2") for part in _PARTS),
 )
 """A filter sees only what its own logger is given, so every logger that the libraries write to is named."""

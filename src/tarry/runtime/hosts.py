@@ -22,9 +22,11 @@ from tarry.core.function import Function
 from tarry.core.politeness import Politeness
 from tarry.core.request import Request
 from tarry.core.templates import TemplateError, render_url
-from tarry.http.transport import IN_FLIGHT
-from tarry.ports import Clock
+from tarry.ports import Clock, Transport
 from tarry.words import MINUTE, SECOND, Instant, Json, Micros
+
+IN_FLIGHT = 64
+"""Calls at once, where the transport does not say how many it does well with."""
 
 LONGEST_REST: Micros = MINUTE
 """How long the other jobs of a host heed what one of them was told (429 or 503 with a hint)."""
@@ -48,9 +50,10 @@ class _Host:
 
 
 class Hosts:
-    """Grants the turns of one process."""
+    """Grants the turns of one process: at most `in_flight` at once."""
 
-    def __init__(self, politeness: Politeness, clock: Clock) -> None:
+    def __init__(self, politeness: Politeness, clock: Clock, in_flight: int = IN_FLIGHT) -> None:
+        self._in_flight = in_flight
         self._concurrent = politeness.concurrent
         self._spacing: Micros = 0 if politeness.per_second is None else round(SECOND / politeness.per_second)
         self._clock = clock
@@ -110,7 +113,7 @@ class Hosts:
         place.opens_at = max(place.opens_at, self._clock.now() + min(span, LONGEST_REST))
 
     def _is_open(self, place: _Host, now: Instant) -> bool:
-        return place.under_way < self._concurrent and self._under_way < IN_FLIGHT and place.opens_at <= now
+        return place.under_way < self._concurrent and self._under_way < self._in_flight and place.opens_at <= now
 
     def _grant(self, place: _Host, turn: Turn) -> None:
         turn.granted = True
@@ -126,7 +129,7 @@ class Hosts:
     def _serve(self) -> None:
         """Grant what can be granted, a turn at a time, to the host that has waited longest."""
         served = True
-        while served and self._under_way < IN_FLIGHT:
+        while served and self._under_way < self._in_flight:
             served = any(self._serve_one(host) for host in list(self._waiting))
 
     def _serve_one(self, host: str) -> bool:
@@ -149,6 +152,11 @@ class Hosts:
         place.timer = None
         if host in self._waiting:
             self._serve()
+
+
+def in_flight_of(transport: Transport) -> int:
+    """How many calls at once a transport does well with."""
+    return getattr(transport, "in_flight", IN_FLIGHT)
 
 
 def host_of(target: Request | Function | Batch, values: Mapping[str, Json], status_url: StatusUrl | None = None) -> str:

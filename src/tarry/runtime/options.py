@@ -7,14 +7,14 @@ from typing import TypedDict
 
 from tarry.core.durations import DurationLike
 from tarry.core.politeness import Politeness
-from tarry.http.transport import AsyncClient
+from tarry.http.clients import Client
 from tarry.ports import Clock, Offload, StoredEvent, Transport
 
 
 class Options(TypedDict, total=False):
     """As `Poller` takes them by keyword, and says what they mean."""
 
-    client: AsyncClient | None
+    client: Client | None
     namespace: str
     secrets: Mapping[str, str] | Callable[[str], str] | None
     on_event: Callable[[StoredEvent], object] | None

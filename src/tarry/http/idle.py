@@ -1,0 +1,80 @@
+"""How many idle connections are kept, and whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tarry.ports import Clock
+from tarry.words import SECOND, Instant
+
+KEPT = 15 * SECOND
+"""How long an idle connection is kept: longer than most waits between polls, shorter than most services keep theirs."""
+
+MOST_IDLE = 1_024
+"""Idle connections, where the system allows for more."""
+
+
+def idle_bound() -> int:
+    """At most half of the files that this process may open, so that as many are left for all else."""
+    try:
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+    except ImportError:  # Windows has no such limit
+        return MOST_IDLE
+    allowed = getrlimit(RLIMIT_NOFILE)[0]
+    return MOST_IDLE if allowed == RLIM_INFINITY else min(MOST_IDLE, allowed // 2)
+
+
+@dataclass(slots=True)
+class _Origin:
+    busy: int = 0
+    kept: int = 0
+    since: Instant = 0
+
+
+class Kept:
+    """Says of each call whether its connection may be kept after it, where a pool has no bound of its own.
+
+    Who comes when all `most` are taken is not kept, nobody gives way: where
+    more hosts than that are called in turn, the longest idle one is the next to be called.
+    """
+
+    def __init__(self, clock: Clock, most: int) -> None:
+        self._clock = clock
+        self._most = most
+        self._count = 0
+        # Who was called last stands last.
+        self._origins: dict[str, _Origin] = {}
+
+    @contextmanager
+    def held(self, origin: str) -> Iterator[bool]:
+        """Around a call: whether its connection may be kept."""
+        place = self._origins.pop(origin, None) or _Origin()
+        self._origins[origin] = place
+        place.busy += 1
+        try:
+            yield place.busy <= place.kept or self._is_room(place)
+        finally:
+            place.busy -= 1
+            place.since = self._clock.now()
+            if not place.busy and not place.kept:
+                del self._origins[origin]
+
+    def _is_room(self, place: _Origin) -> bool:
+        if self._count >= self._most:
+            self._forget()
+        if self._count >= self._most:
+            return False
+        place.kept += 1
+        self._count += 1
+        return True
+
+    def _forget(self) -> None:
+        """Those whose connections have been closed by now."""
+        oldest = self._clock.now() - KEPT
+        for origin, place in list(self._origins.items()):
+            if place.busy or place.since >= oldest:
+                return
+            self._count -= place.kept
+            del self._origins[origin]
