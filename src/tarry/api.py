@@ -22,7 +22,7 @@ from tarry.http.secrets import Secrets
 from tarry.http.transport import HttpTransport
 from tarry.offload import ThreadOffload, inline
 from tarry.ports import Clock, Listing, Offload, Store, StoredEvent, Transport
-from tarry.runtime.arguments import check_callback, check_travels, namespace_of, patience_of, polite, span_of
+from tarry.runtime.arguments import check_callback, check_travels, keep_of, namespace_of, patience_of, polite, span_of
 from tarry.runtime.aside import Aside
 from tarry.runtime.attaching import Reuse
 from tarry.runtime.bulletin import Bulletin
@@ -54,6 +54,7 @@ class Poller:
     - `on_event`: called with each `StoredEvent` after its commit, at least once: after a crash those that may not
       have been told are told again, by whoever polls or awaits the job next. What it raises is logged.
     - `lease`: how long a worker that went silent keeps its jobs (10 s to 1 h).
+    - `keep_finished`: how long jobs that are over are kept; while `run` runs, older ones are forgotten as by `prune`.
     - `politeness`: the bounds of its calls to one host, over all jobs; `Politeness()` if not given.
     - `transport`, `clock`, `offload`, `token`: stand-ins for the world, for tests.
 
@@ -72,6 +73,7 @@ class Poller:
         on_event: Callable[[StoredEvent], object] | None = None,
         lease: DurationLike = "30s",
         politeness: Politeness | None = None,
+        keep_finished: DurationLike | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
         offload: Offload | None = None,
@@ -85,6 +87,7 @@ class Poller:
         self._clock = clock or SystemClock()
         self._namespace = namespace_of(namespace)
         self._lease = span_of("Poller.lease", lease, 10 * SECOND, HOUR)
+        self._keep = keep_of(keep_finished)
         self._token = token
         self._thread = ThreadOffload() if offload is None and self._store.blocking else None
         self._units = Units(offload or self._thread or inline, self._clock)
@@ -124,7 +127,7 @@ class Poller:
             herald=Herald(self._bulletin, self._store, self._units, self._namespace),
             namespace=self._namespace,
         )
-        self._entered = Inside.of(parts, self._bulletin, self._namespace)
+        self._entered = Inside.of(parts, self._bulletin, self._namespace, self._keep)
         return self
 
     async def __aexit__(
@@ -314,8 +317,6 @@ class Poller:
 
         Each is submitted or polled as far as it is due, then given back: for a cron job, say.
         """
-        if limit < 1:
-            raise SpecError("limit", "use 1 or more")
         return await self._inside.sweep.once(limit)
 
     async def tick(self, key: str) -> Ticked:

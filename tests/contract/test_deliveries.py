@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tarry.core.deliveries import MAX_TRIES
 from tarry.deliveries import Delivery
 from tarry.ports import Checkpoint, Event
 from tarry.store import SqlStore
@@ -147,6 +148,22 @@ def test_a_dead_worker_loses_what_it_had_taken(bench: Bench) -> None:
     (lost,) = other.deliveries.undelivered("default", 0, 9)
     assert (free.kind, free.tries, lost.kind) == (THEN, 1, CANCEL)
     assert "may or may not" in (lost.error or "")
+
+
+def test_a_call_that_ends_its_workers_is_given_up(bench: Bench) -> None:
+    """After as many tries as one that fails; and what was lost with it more than once does not come again beside it."""
+    over(bench.store, THEN)
+    late, wakes = LATER, set[int]()
+    for number in range(MAX_TRIES):
+        worker = bench.store.register(f"doomed-{number}", late, TTL)
+        (mine,) = bench.store.deliveries.due("default", late, 0, 9)
+        assert bench.store.deliveries.take(worker, f"n{number}", late, [mine.id])
+        late += 2 * TTL
+        bench.store.bury(bench.store.register("undertaker", late, TTL), late)
+        wakes.add((bench.store.deliveries.next_at("default") or late) - late)
+        late += MINUTE
+    (lost,) = bench.store.deliveries.undelivered("default", 0, 9)
+    assert (lost.tries, len(wakes)) == (MAX_TRIES, MAX_TRIES - 1)
 
 
 def test_a_worker_that_ends_gives_back_what_it_had_taken(bench: Bench) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 
 import pytest
 from sqlalchemy.dialects import sqlite
 
-from tarry.ports import Place
+from tarry.ports import FIRST, Place
+from tarry.store.retention import MOST_ROWS
+from tarry.store.statements import KEEP_EVENTS
 from tarry.words import SECOND
 from tests.contract.bench import START, TTL, Bench, ending, grip, held, new_job, reread, told, write
 
-BEGIN: Place = (-(1 << 63), 0)
 
-
-def due(bench: Bench, until: int = START, after: Place = BEGIN, limit: int = 10) -> tuple[list[str], Place | None]:
+def due(bench: Bench, until: int = START, after: Place = FIRST, limit: int = 10) -> tuple[list[str], Place | None]:
     """The keys of the jobs that are due, and where to go on."""
     rows, place = bench.store.due("default", until, after, limit)
     return [row.key for row in rows], place
@@ -53,7 +54,7 @@ def test_due_is_asked_of_one_namespace(bench: Bench) -> None:
     bench.store.add(new_job(namespace="other"))
     assert due(bench) == ([], None)
     assert bench.store.held("other") == 0
-    assert bench.store.due("\ud800", START, BEGIN, 10) == ([], None)
+    assert bench.store.due("\ud800", START, FIRST, 10) == ([], None)
 
 
 def test_a_damaged_row_is_passed_by_and_said_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
@@ -72,15 +73,16 @@ def test_a_damaged_row_is_passed_by_and_said_once(bench: Bench, caplog: pytest.L
 
 
 @pytest.mark.parametrize(
-    ("statement", "walk"),
+    ("part", "statement", "walk"),
     [
-        ("due", "USING INDEX tarry_job_wake (namespace=? AND wake>? AND wake<?)"),
-        ("held", "USING INDEX tarry_job_owner"),
+        ("backlog", "due", "USING INDEX tarry_job_wake (namespace=? AND wake>? AND wake<?)"),
+        ("backlog", "held", "USING INDEX tarry_job_owner"),
+        ("retention", "page", "USING INDEX tarry_job_finished (namespace=? AND finished_at>? AND finished_at<?)"),
     ],
 )
-def test_a_look_walks_along_its_index(bench: Bench, statement: str, walk: str) -> None:
+def test_a_look_walks_along_its_index(bench: Bench, part: str, statement: str, walk: str) -> None:
     """However many jobs sleep or are over, none of them is visited, and nothing is sorted."""
-    asked = getattr(bench.store._backlog, statement).compile(dialect=sqlite.dialect())
+    asked = getattr(getattr(bench.store, f"_{part}"), statement).compile(dialect=sqlite.dialect())
     values = dict.fromkeys(asked.params, 1)
     with bench.store._database.read() as connection:
         rows = connection.exec_driver_sql(
@@ -99,13 +101,13 @@ def test_what_has_been_over_for_long_is_forgotten(bench: Bench) -> None:
         )
         assert bench.store.checkpoint([ending(grip(over))]) == [True]
     live, _ = bench.store.add(new_job("live", spec='{"poll":0}'))
-    assert bench.store.prune("default", START + SECOND, 0, 10) == (0, None)
-    assert bench.store.prune("other", START + SECOND + 1, 0, 10) == (0, None)
-    assert bench.store.prune("\ud800", START + SECOND + 1, 0, 10) == (0, None)
-    pruned, further = bench.store.prune("default", START + SECOND + 1, 0, 2)
+    assert bench.store.prune("default", START + SECOND, FIRST, 10) == (0, None)
+    assert bench.store.prune("other", START + SECOND + 1, FIRST, 10) == (0, None)
+    assert bench.store.prune("\ud800", START + SECOND + 1, FIRST, 10) == (0, None)
+    pruned, further = bench.store.prune("default", START + SECOND + 1, FIRST, 2)
     assert (pruned, further is None) == (2, False)
-    assert bench.store.prune("default", START + SECOND + 1, further or 0, 2) == (1, live.id)
-    assert bench.store.prune("default", START + SECOND + 1, live.id, 2) == (0, None)
+    assert bench.store.prune("default", START + SECOND + 1, further or FIRST, 2) == (1, None)
+    assert bench.store.prune("default", START + SECOND + 1, FIRST, 2) == (0, None)
     assert reread(bench.store, live) == live
     assert [bench.count(f"tarry_{table}") for table in ("job", "event", "spec")] == [1, 0, 1]
 
@@ -114,7 +116,27 @@ def test_a_key_that_was_forgotten_is_free_again(bench: Bench) -> None:
     """A job of the same name is a new one, with an id of its own."""
     over = held(bench.store)
     bench.store.checkpoint([ending(grip(over))])
-    bench.store.prune("default", START + TTL, 0, 10)
+    bench.store.prune("default", START + TTL, FIRST, 10)
     row, created = bench.store.add(new_job(token="another"))
     assert created
     assert row.id > over.id
+
+
+def test_no_more_rows_are_forgotten_at_once_than_others_can_wait_for(bench: Bench) -> None:
+    """However many events its jobs have, a transaction deletes so many rows and no more; all are forgotten in the end."""
+    events = [told("status", n=n) for n in range(KEEP_EVENTS)]
+    for number in range(12):
+        over = held(bench.store, f"over-{number}", nonce=f"n{number}", events=events)
+        bench.store.checkpoint([ending(grip(over))])
+
+    def rows() -> int:
+        return sum(bench.count(f"tarry_{table}") for table in ("job", "event", "outbox", "spec"))
+
+    counts, place = [rows()], FIRST
+    while counts[-1]:
+        _, further = bench.store.prune("default", START + TTL, place, 500)
+        counts.append(rows())
+        assert further is not None or not counts[-1]
+        place = further or FIRST
+    forgotten = [before - after for before, after in pairwise(counts)]
+    assert MOST_ROWS // 2 < max(forgotten) <= MOST_ROWS

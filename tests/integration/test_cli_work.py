@@ -216,6 +216,13 @@ def test_what_has_been_over_for_long_can_be_forgotten(tmp_path: Path) -> None:
     refused = shell.run("prune", "--older-than", "long")
     assert refused.exit_code == 2
     assert refused.stderr.startswith("tarry: --older-than: ")
+    shell.run("run", "--until-idle")
+    shell.clock.advance(3 * 86_400 * 1_000_000)
+    assert shell.run("run", "--until-idle", "--quiet", "--keep-finished", "1d").exit_code == 0
+    assert json.loads(shell.run("list", "--json").stdout) == []
+    refused = shell.run("run", "--until-idle", "--keep-finished", "long")
+    assert refused.exit_code == 2
+    assert "tarry: --keep-finished: " in refused.stderr
 
 
 def test_a_database_is_looked_at_and_left_as_it_is(tmp_path: Path) -> None:

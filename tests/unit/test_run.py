@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tarry import Fixed, Limits, Outcome, Request, SpecError
+from tarry import Fixed, Limits, Outcome, Request, SpecError, StoreError
+from tarry.store import MemoryStore
 from tarry.testing import ScriptedJob
 from tarry.testing.scripted import Answer
 from tests.pollers import FAILED, QUEUED, RUNNING, SUCCEEDED, T, World, polled, spec_of
@@ -442,6 +443,66 @@ def test_an_old_end_is_forgotten_and_nothing_else() -> None:
         events = connection.exec_driver_sql("SELECT DISTINCT job FROM tarry_event").scalars().all()
         specs = connection.exec_driver_sql("SELECT count(*) FROM tarry_spec").scalar()
     assert (len(events), specs) == (3, 1)
+
+
+def test_a_worker_forgets_what_it_is_told_not_to_keep(caplog: pytest.LogCaptureFixture) -> None:
+    """While it runs, or makes one round; by itself it keeps all. What a store cannot do now, it does later."""
+    world = World([SUCCEEDED])
+
+    async def ended() -> None:
+        async with world.poller() as poller:
+            for number in range(700):
+                await poller.add(f"done-{number}", polled(limits=Limits(min_interval="10ms")))
+            await poller.run(until_idle=True)
+            await world.after(3 * 3600)
+            await poller.add("fresh", polled())
+            await poller.run(until_idle=True)
+
+    async def kept(**options: Any) -> list[int]:
+        async with world.poller(**options) as poller, asyncio.TaskGroup() as group:
+            running = group.create_task(poller.run())
+            counts = []
+            for _ in range(4):
+                await world.after(40)
+                counts.append(len(await poller.jobs(limit=1000)))
+            running.cancel()
+            return counts
+
+    async def main() -> list[list[int]]:
+        await ended()
+        by_itself, told = await kept(), await kept(keep_finished="2h")
+        await world.after(3 * 3600)
+        async with world.poller(keep_finished="2h") as poller:
+            await poller.run_once()
+            return [by_itself, told, [len(await poller.jobs())]]
+
+    assert world.run(main) == [[701] * 4, [1] * 4, [0]]
+    assert not caplog.messages
+
+
+def test_a_store_that_cannot_forget_stops_no_worker(caplog: pytest.LogCaptureFixture) -> None:
+    """It is said, and tried again a minute later; the jobs are polled."""
+    world = World([RUNNING, SUCCEEDED])
+
+    class Grudging(MemoryStore):
+        def prune(self, *_: Any) -> Any:
+            raise StoreError("not today")
+
+    async def main() -> Any:
+        async with world.poller(store=Grudging(), keep_finished="1m") as poller:
+            await poller.add("orders", polled(strategy=Fixed("100s")))
+            await poller.run(until_idle=True)
+            return await poller.get("orders")
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+    assert caplog.messages == ["finished jobs cannot be forgotten for now: not today"] * 2
+
+
+@pytest.mark.parametrize("keep", ["59s", "soon", -1])
+def test_a_time_to_keep_that_is_none_is_refused(keep: Any) -> None:
+    """A minute at least: whoever waits for a job has to hear of its end."""
+    with pytest.raises(SpecError, match=r"Poller\.keep_finished"):
+        World([RUNNING]).poller(keep_finished=keep)
 
 
 @pytest.mark.parametrize("age", ["-1s", "soon", None])

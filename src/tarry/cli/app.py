@@ -105,6 +105,7 @@ def run(
     modules: options.Modules = None,
     concurrent: options.Concurrent = 16,
     per_second: options.PerSecond = None,
+    keep_finished: options.KeepFinished = None,
     as_json: options.JsonLines = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -115,7 +116,7 @@ def run(
     """
     from tarry.cli.run import Work, run_command
 
-    work = Work(db, tuple(modules or ()), concurrent, per_second, until_idle=until_idle)
+    work = Work(db, tuple(modules or ()), concurrent, per_second, keep_finished, until_idle=until_idle)
     hand_over(ctx, lambda world: run_command(world, work, as_json_lines=as_json, quiet=quiet))
 
 

@@ -77,6 +77,10 @@ Modules = Annotated[
 ]
 Concurrent = Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Calls to one host at once.")]
 PerSecond = Annotated[float | None, _value("N", "Calls to one host a second.")]
+KeepFinished = Annotated[
+    str | None,
+    _value("DURATION", "Forget jobs that have been over for longer than this: 30d; all are kept if not given."),
+]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON.")]
 OlderThan = Annotated[str, typer.Option("--older-than", metavar="DURATION", help="Over for longer than this: 30d.")]
 Polls = Annotated[int, typer.Option("--polls", metavar="N", min=1, max=1000, help="How many polls to show.")]

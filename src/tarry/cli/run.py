@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from tarry.cli.changes import commits, line
 from tarry.cli.database import shown, url_of
 from tarry.cli.exits import Exit, UsageError
+from tarry.cli.flags import seconds_or_text
 from tarry.cli.interrupts import interruptible
 from tarry.cli.show import event_json
 from tarry.cli.text import as_json, plain
@@ -17,15 +21,19 @@ from tarry.core.politeness import Politeness
 from tarry.errors import SpecError
 from tarry.ports import StoredEvent
 
+if TYPE_CHECKING:
+    from tarry.api import Poller
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What to poll and how: the database, modules with callables, the bounds of the calls to a host."""
+    """What to poll and how: the database, modules with callables, the bounds of the calls to a host, what is kept."""
 
     db: str
     modules: tuple[str, ...] = ()
     concurrent: int = 16
     per_second: float | None = None
+    keep_finished: str | None = None
     until_idle: bool = False
 
 
@@ -38,11 +46,13 @@ def run_command(world: World, work: Work, *, as_json_lines: bool, quiet: bool) -
         politeness = Politeness(concurrent=work.concurrent, per_second=work.per_second)
     except SpecError as error:
         raise UsageError(f"--{error.field.partition('.')[2].replace('_', '-')}: {error.problem}") from None
+    keep = None if work.keep_finished is None else seconds_or_text(work.keep_finished)
+    poller = partial(world.poller, url, politeness=politeness, keep_finished=keep)
     telling = _Telling(as_json_lines=as_json_lines, quiet=quiet)
     if not quiet:
         until = "until none is left" if work.until_idle else "until stopped"
         complain(f"tarry: polling what is due in {plain(shown(work.db))} {until}")
-    return world.run(_run(world, url, politeness, telling, until_idle=work.until_idle))
+    return world.run(_run(poller, telling, until_idle=work.until_idle))
 
 
 def _import(name: str) -> None:
@@ -52,10 +62,10 @@ def _import(name: str) -> None:
         raise UsageError(f"--import {plain(name, 80)}: {plain(f'{type(error).__name__}: {error}', 200)}") from error
 
 
-async def _run(world: World, url: str, politeness: Politeness, telling: _Telling, *, until_idle: bool) -> int:
+async def _run(polling: Callable[..., Poller], telling: _Telling, *, until_idle: bool) -> int:
     with interruptible():
         try:
-            async with world.poller(url, politeness=politeness, on_event=telling.tell) as poller:
+            async with polling(on_event=telling.tell) as poller:
                 running = asyncio.create_task(poller.run(until_idle=until_idle))
                 broken = asyncio.create_task(telling.broken.wait())
                 try:
@@ -66,6 +76,8 @@ async def _run(world: World, url: str, politeness: Politeness, telling: _Telling
                     await asyncio.wait({running, broken})
         except asyncio.CancelledError:
             return Exit.OK
+        except SpecError as error:
+            raise UsageError(f"--keep-finished: {error.problem}") from None
     if telling.error is not None:
         raise telling.error
     if not running.cancelled():

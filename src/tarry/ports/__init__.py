@@ -32,7 +32,10 @@ from tarry.ports.world import Transport as Transport
 from tarry.words import DeliveryKind, Instant, Micros, Outcome, Phase
 
 Place: TypeAlias = tuple[Instant, int]
-"""Where a look at the jobs that are due has come to: (wake, id)."""
+"""Where a walk along the jobs has come to: (wake, id) of those that are due, (finished_at, id) of those that are over."""
+
+FIRST: Place = (-(1 << 63), 0)
+"""Before every job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,10 +329,11 @@ class Store(Protocol):
         """How many jobs of the namespace some worker holds."""
         ...
 
-    def prune(self, namespace: str, before: Instant, after: int, limit: int) -> tuple[int, int | None]:
-        """Forget, of the next `limit` jobs with an id past `after`, those that finished before then.
+    def prune(self, namespace: str, before: Instant, after: Place, limit: int) -> tuple[int, Place | None]:
+        """Forget up to `limit` of the jobs that finished before then, in the order of (finished_at, id), past the place.
 
-        How many were forgotten, and the id to go on after; None when there are no more.
+        Few enough that nobody waits for long. How many were forgotten, and the place to go on after; None when
+        there are no more.
         """
         ...
 

@@ -10,7 +10,7 @@ from tarry.core.function import Function
 from tarry.core.politeness import Politeness
 from tarry.core.spec import JobSpec
 from tarry.errors import SpecError
-from tarry.words import Micros, micros, span
+from tarry.words import MINUTE, Micros, micros, span
 
 _LONGEST_KEY = 512
 _LONGEST_NAMESPACE = 255
@@ -40,6 +40,11 @@ def span_of(field: str, value: DurationLike, least: Micros, most: Micros) -> Mic
 def patience_of(value: DurationLike | None) -> Micros | None:
     """A `wait_timeout`: 0 or more, None for no end."""
     return None if value is None else span_of("wait_timeout", value, 0, CENTURY)
+
+
+def keep_of(value: DurationLike | None) -> Micros | None:
+    """A `keep_finished`: a minute or more, so that whoever waits has heard of the end; None for ever."""
+    return None if value is None else span_of("Poller.keep_finished", value, MINUTE, CENTURY)
 
 
 def polite(value: Politeness | None) -> Politeness:

@@ -13,8 +13,10 @@ from tarry.runtime.engine import Engine
 from tarry.runtime.jobs import Jobs
 from tarry.runtime.moving import Moving
 from tarry.runtime.resets import Resets
+from tarry.runtime.retention import Retention
 from tarry.runtime.sweep import Sweep
 from tarry.runtime.waiting import Waiting
+from tarry.words import Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,8 @@ class Inside:
     sweep: Sweep
 
     @classmethod
-    def of(cls, parts: Parts, bulletin: Bulletin, namespace: str) -> Self:
-        """All of them, for the jobs of a namespace."""
+    def of(cls, parts: Parts, bulletin: Bulletin, namespace: str, keep: Micros | None) -> Self:
+        """All of them, for the jobs of a namespace; `keep` is how long finished ones are kept."""
         engine, jobs = Engine(parts), Jobs(parts, bulletin, namespace)
         commands, resets = Commands(parts, jobs, engine.rouse), Resets(parts, jobs, engine.rouse)
         attaching = Attaching(jobs, commands, resets)
@@ -44,5 +46,5 @@ class Inside:
             attaching=attaching,
             waiting=Waiting(engine, jobs, attaching, parts.clock),
             moving=Moving(parts, jobs, commands),
-            sweep=Sweep(parts, engine, namespace),
+            sweep=Sweep(parts, engine, namespace, Retention(jobs, parts.clock, keep)),
         )

@@ -9,7 +9,7 @@ from tarry.codec import encode_spec, encode_state, fingerprint
 from tarry.core.machine import start
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, TarryError
-from tarry.ports import Event, JobRow, Listing, NewJob, StoredEvent
+from tarry.ports import FIRST, Event, JobRow, Listing, NewJob, Place, StoredEvent
 from tarry.runtime.arguments import key_of
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.drive import Parts
@@ -17,6 +17,8 @@ from tarry.runtime.engine import LOOK_EVERY
 from tarry.words import SECOND, Instant, micros
 
 _PRUNED_AT_ONCE = 500
+_PAUSE = SECOND // 20
+"""Between two transactions of one prune: others get the lock."""
 
 
 class Jobs:
@@ -53,13 +55,18 @@ class Jobs:
 
     async def prune(self, before: Instant) -> int:
         """Forget the jobs that finished before then, some at a time; how many."""
-        total, after = 0, 0
+        total, place = 0, FIRST
         while True:
-            pruned, further = await self._units.ask(self._store.prune, self.namespace, before, after, _PRUNED_AT_ONCE)
+            pruned, further = await self.prune_some(before, place)
             total += pruned
             if further is None:
                 return total
-            after = further
+            place = further
+            await self._clock.sleep(_PAUSE)
+
+    async def prune_some(self, before: Instant, place: Place) -> tuple[int, Place | None]:
+        """Forget a few of them, past the place; how many, and where to go on."""
+        return await self._units.ask(self._store.prune, self.namespace, before, place, _PRUNED_AT_ONCE)
 
     async def watch(self, key: str, after: tuple[int, int]) -> AsyncGenerator[StoredEvent]:
         """The events past the cursor as they come, until the job is over."""

@@ -20,6 +20,7 @@ class Options(TypedDict, total=False):
     on_event: Callable[[StoredEvent], object] | None
     lease: DurationLike
     politeness: Politeness | None
+    keep_finished: DurationLike | None
     transport: Transport | None
     clock: Clock | None
     offload: Offload | None

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tarry.codec import decode_spec
-from tarry.errors import CheckpointError
-from tarry.ports import JobRow, Place
+from tarry.errors import CheckpointError, SpecError
+from tarry.ports import FIRST, JobRow, Place
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import CLAIM_AHEAD, Engine
 from tarry.runtime.followed import Followed, unknown_callable
 from tarry.runtime.hold import Hold
+from tarry.runtime.retention import Retention
 from tarry.runtime.stagger import LATE, MOST, Stagger
 from tarry.words import MINUTE, SECOND, Instant, Micros
 
@@ -40,7 +41,6 @@ _PAGES = 2
 _MOST_KNOWN = 20_000
 _GLANCE = 20
 _ASIDE: Micros = MINUTE
-_START: Place = (-(1 << 63), 0)
 _FAR: Instant = (1 << 62) - 1
 
 _Wanted: TypeAlias = dict[int, str]
@@ -58,7 +58,7 @@ class _Known:
 class Sweep:
     """Finds the due jobs of one namespace; `run` until stopped, `once` for one round."""
 
-    def __init__(self, parts: Parts, engine: Engine, namespace: str) -> None:
+    def __init__(self, parts: Parts, engine: Engine, namespace: str, retention: Retention) -> None:
         self._store = parts.store
         self._units = parts.units
         self._clock = parts.clock
@@ -66,6 +66,7 @@ class Sweep:
         self._token = parts.token
         self._engine = engine
         self._namespace = namespace
+        self._retention = retention
         self._line: dict[int, tuple[Followed, str]] = {}
         self._known: dict[int, _Known] = {}
         self._is_crowded = False
@@ -76,12 +77,13 @@ class Sweep:
         """Poll what is due until the engine closes, or until no job is left that could be polled here."""
         await self._engine.ready()
         taken: dict[int, Followed] = {}
-        place = _START
+        place = FIRST
         try:
             while not self._engine.is_closing:
                 await self._spread_what_is_overdue()
                 jobs, place = await self._round(place)
                 taken = {number: job for number, job in taken.items() if job.is_taken} | jobs
+                await self._retention.some()
                 if until_idle and not taken and await self._is_idle():
                     await self._engine.outbox.drain()
                     return
@@ -95,19 +97,22 @@ class Sweep:
         if self._freed == self._engine.freed:
             return
         self._freed, now = self._engine.freed, self._clock.now()
-        overdue, _ = await self._units.run(self._store.due, self._namespace, now - LATE, _START, MOST)
+        overdue, _ = await self._units.run(self._store.due, self._namespace, now - LATE, FIRST, MOST)
         self._stagger = Stagger(now, len(overdue))
 
     async def once(self, limit: int) -> int:
         """Do what is due now of up to `limit` jobs; how many they were."""
+        if limit < 1:
+            raise SpecError("limit", "use 1 or more")
         await self._engine.ready()
         jobs: list[Followed] = []
-        place: Place | None = _START
+        place: Place | None = FIRST
         while place is not None and len(jobs) < limit:
             found, place = await self._page(self._clock.now(), place, limit - len(jobs))
             jobs += (await self._claimed({row.id: host for row, host in found})).values()
             await self._looked_at(jobs)
         await self._engine.outbox.drain(limit)
+        await self._retention.some()
         return len(jobs)
 
     async def one(self, row: JobRow) -> bool:
@@ -142,7 +147,7 @@ class Sweep:
         for _ in range(_PAGES):
             found, further = await self._page(until, place, _PAGE)
             chosen |= self._with_room(found, until)
-            place = _START if further is None else further
+            place = FIRST if further is None else further
             if further is None:
                 break
         return await self._claimed(chosen, self._stagger), place
@@ -212,7 +217,7 @@ class Sweep:
         before = await self._units.run(self._store.version)
         if await self._units.run(self._store.held, self._namespace):
             return False
-        place: Place | None = _START
+        place: Place | None = FIRST
         while place is not None:
             rows, place = await self._units.run(self._store.due, self._namespace, _FAR, place, _GLANCE)
             if any(self._host(row) is not None for row in rows):

@@ -23,9 +23,6 @@ from tarry.words import Instant
 
 log = logging.getLogger("tarry.store")
 
-START: Place = (-(1 << 63), 0)
-"""Before every job."""
-
 
 class Backlog:
     """Looks at the jobs that want an owner."""

@@ -18,10 +18,12 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
     update,
 )
 
+from tarry.core.deliveries import MAX_TRIES
 from tarry.deliveries import Delivery
 from tarry.ports import Event
 from tarry.store.batch import Batch, Values
@@ -30,7 +32,7 @@ from tarry.store.rows import clean, fits
 from tarry.store.sqlite import Database
 from tarry.store.statements import AnySelect, Statements, ids, p
 from tarry.store.tables import Tables
-from tarry.words import DeliveryKind, DeliveryState, Instant
+from tarry.words import SECOND, DeliveryKind, DeliveryState, Instant
 
 _PENDING, _DEAD = DeliveryState.PENDING.value, DeliveryState.DEAD.value
 _EVENTS = {DeliveryState.DONE: "delivered", DeliveryState.DEAD: "undelivered"}
@@ -151,16 +153,21 @@ def owing(outbox: Table, job: Table) -> Batch:
 
 
 def freeing(outbox: Table) -> Update:
-    """Frees what a worker that is gone had taken; of a cancel nobody knows whether it was sent."""
-    is_cancel = outbox.c.kind == DeliveryKind.CANCEL.value
+    """Frees what a worker that is gone had taken; of a cancel nobody knows whether it was sent.
+
+    What may have ended the worker is tried no more often than what fails, and what was lost more than once
+    comes again at different times: so it takes nothing else along.
+    """
+    gives_up = or_(outbox.c.kind == DeliveryKind.CANCEL.value, outbox.c.tries >= MAX_TRIES)
+    apart = (outbox.c.tries - 1) * (outbox.c.id % 8) * SECOND
     return (
         update(outbox)
         .where(outbox.c.owner == p(outbox.c.owner))
         .values(
             owner=None,
             nonce=None,
-            state=case((is_cancel, _DEAD), else_=outbox.c.state),
-            wake=case((is_cancel, None), else_=bindparam("p_now")),
+            state=case((gives_up, _DEAD), else_=outbox.c.state),
+            wake=case((gives_up, None), else_=bindparam("p_now", type_=outbox.c.wake.type) + apart),
             error=_LOST,
         )
     )

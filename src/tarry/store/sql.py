@@ -235,8 +235,8 @@ class SqlStore:
         """How many jobs of the namespace some worker holds."""
         return self._backlog.count_held(namespace)
 
-    def prune(self, namespace: str, before: Instant, after: int, limit: int) -> tuple[int, int | None]:
-        """Forget finished jobs of the next `limit` ones; how many, and the id to go on after."""
+    def prune(self, namespace: str, before: Instant, after: Place, limit: int) -> tuple[int, Place | None]:
+        """Forget up to `limit` jobs that finished before then; how many, and the place to go on after."""
         return self._retention.prune(namespace, before, after, limit)
 
     def listing(self, page: Listing) -> list[JobRow]:

@@ -126,6 +126,8 @@ class Tables:
         self._index(table, "listing", "namespace", "id")
         # Pruning asks which specs are still used.
         self._index(table, "spec", "spec")
+        # Retention asks for what has been over for longest.
+        self._index(table, "finished", "namespace", "finished_at", partial=True)
         # Partial: of many jobs, few want an owner or have one.
         self._index(table, "wake", "namespace", "wake", partial=True)
         self._index(table, "owner", "owner", partial=True)
