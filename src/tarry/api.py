@@ -28,12 +28,13 @@ from tarry.runtime.attaching import Reuse
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.calls import Calls
 from tarry.runtime.drive import Parts
+from tarry.runtime.health import Health
 from tarry.runtime.herald import Herald
 from tarry.runtime.hosts import Hosts, in_flight_of
 from tarry.runtime.inside import Inside
 from tarry.runtime.options import Options
 from tarry.runtime.units import Units, drained
-from tarry.runtime.views import snapshot, snapshots, ticked
+from tarry.runtime.views import snapshot, snapshots
 from tarry.runtime.worker import Worker
 from tarry.store import open_store
 from tarry.words import HOUR, SECOND, Outcome, Phase
@@ -310,7 +311,11 @@ class Poller:
         sleeps longer than 30 s is not in memory. A job whose callables are not known here, or whose
         row is damaged, is left alone. With `until_idle`, returns once no job is left but those.
         """
-        await self._inside.sweep.run(until_idle=until_idle)
+        await self._inside.work(until_idle=until_idle)
+
+    async def health(self) -> Health:
+        """How this poller is doing now: its lease, what it holds, what is late. Asks no store, and waits for nothing."""
+        return self._inside.monitor.look()
 
     async def run_once(self, limit: int = 1000) -> int:
         """One round of a worker: do what is due now for up to `limit` jobs; how many they were.
@@ -325,10 +330,7 @@ class Poller:
         Polls if the job is due and nobody else holds it, and gives it back at once. Too early
         a call polls nothing. Raises `JobNotFound`, `CheckpointError`.
         """
-        jobs, sweep = self._inside.jobs, self._inside.sweep
-        row = await jobs.found(key)
-        mine = await sweep.one(row)
-        return ticked(await jobs.found(key), is_mine=mine)
+        return await self._inside.tick(key)
 
     async def prune(self, older_than: DurationLike) -> int:
         """Forget the jobs that have been over for longer than this; how many they were.
@@ -347,8 +349,6 @@ class Poller:
         the last run writes is refused; one poll already permitted may still go out. Raises `StoreError` where nobody
         knows of a remote job to follow.
         """
-        if resubmit and submit_answer is not None:
-            raise SpecError("submit_answer", "give it or resubmit=True, not both")
         return snapshot(await self._inside.resets.reset(key, resubmit=resubmit, answer=submit_answer))
 
     async def export(self, key: str) -> str:

@@ -157,6 +157,7 @@ class Poller(_Twin):
     run_once = _blocking(api.Poller.run_once)
     tick = _blocking(api.Poller.tick)
     prune = _blocking(api.Poller.prune)
+    health = _blocking(api.Poller.health)
 
 
 def await_job(

@@ -297,3 +297,14 @@ def test_the_doctor_tells_findings_and_exits_by_the_worst(tmp_path: Path) -> Non
     broken = shell.run("doctor", on=str(tmp_path / "other.db"))
     assert broken.exit_code == 1
     assert broken.stdout.splitlines()[-1].startswith("error    database    the file is no SQLite database")
+
+
+def test_a_worker_tells_how_it_is_doing(tmp_path: Path) -> None:
+    """As JSON once a minute; to a person only what is late."""
+    shell = Shell(tmp_path, [RUNNING, RUNNING, DONE])
+    shell.submit("orders", "--every", "50s")
+    told = [json.loads(line) for line in shell.run("run", "--until-idle", "--json").stdout.splitlines()]
+    (health,) = [line["health"] for line in told if "health" in line]
+    assert (health["held"], health["late_seconds"], health["problems"]) == (0, 0.0, [])
+    shell.submit("more", "--every", "50s")
+    assert shell.run("run", "--until-idle").stderr.count("\n") == 1

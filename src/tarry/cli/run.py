@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tarry.cli.changes import commits, line
 from tarry.cli.database import shown, url_of
@@ -15,11 +15,12 @@ from tarry.cli.exits import Exit, UsageError
 from tarry.cli.flags import seconds_or_text
 from tarry.cli.interrupts import interruptible
 from tarry.cli.show import event_json
-from tarry.cli.text import as_json, plain
+from tarry.cli.text import as_json, plain, time_of_day
 from tarry.cli.world import World, complain, say
 from tarry.core.politeness import Politeness
 from tarry.errors import SpecError
-from tarry.ports import StoredEvent
+from tarry.ports import Clock, StoredEvent
+from tarry.runtime.health import TELL_EVERY, Health
 
 if TYPE_CHECKING:
     from tarry.api import Poller
@@ -52,7 +53,7 @@ def run_command(world: World, work: Work, *, as_json_lines: bool, quiet: bool) -
     if not quiet:
         until = "until none is left" if work.until_idle else "until stopped"
         complain(f"tarry: polling what is due in {plain(shown(work.db))} {until}")
-    return world.run(_run(poller, telling, until_idle=work.until_idle))
+    return world.run(_run(world, poller, telling, until_idle=work.until_idle))
 
 
 def _import(name: str) -> None:
@@ -62,18 +63,19 @@ def _import(name: str) -> None:
         raise UsageError(f"--import {plain(name, 80)}: {plain(f'{type(error).__name__}: {error}', 200)}") from error
 
 
-async def _run(polling: Callable[..., Poller], telling: _Telling, *, until_idle: bool) -> int:
+async def _run(world: World, polling: Callable[..., Poller], telling: _Telling, *, until_idle: bool) -> int:
     with interruptible():
         try:
             async with polling(on_event=telling.tell) as poller:
                 running = asyncio.create_task(poller.run(until_idle=until_idle))
                 broken = asyncio.create_task(telling.broken.wait())
+                watching = asyncio.create_task(telling.watch(world.clock, poller))
                 try:
                     await asyncio.wait({running, broken}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    running.cancel()
-                    broken.cancel()
-                    await asyncio.wait({running, broken})
+                    for task in (every := {running, broken, watching}):
+                        task.cancel()
+                    await asyncio.wait(every)
         except asyncio.CancelledError:
             return Exit.OK
         except SpecError as error:
@@ -96,14 +98,41 @@ class _Telling:
 
     def tell(self, event: StoredEvent) -> None:
         """One line."""
-        try:
+        if self._as_json:
+            self._put(say, as_json({"key": event.key, **event_json(event)}))
+        elif not self._quiet:
+            self._put(say, _line(event))
+
+    async def watch(self, clock: Clock, poller: Poller) -> None:
+        """Once a minute how the worker is doing: as JSON always, for a person what is late."""
+        while True:
+            await clock.sleep(TELL_EVERY)
+            health = await poller.health()
             if self._as_json:
-                say(as_json({"key": event.key, **event_json(event)}))
-            elif not self._quiet:
-                say(_line(event))
+                self._put(say, as_json({"health": _health_json(health)}))
+            elif health.problems and not self._quiet:
+                self._put(complain, f"tarry: {time_of_day(health.at)}  {'; '.join(health.problems)}")
+
+    def _put(self, write: Callable[[str], None], text: str) -> None:
+        try:
+            write(text)
         except OSError as error:
             self.error = self.error or error
             self.broken.set()
+
+
+def _health_json(health: Health) -> dict[str, Any]:
+    spans = {"lease_age": health.lease_age, "round_age": health.round_age, "late": health.late, "lag": health.loop_lag}
+    return {
+        "at": health.at.isoformat(),
+        "worker": health.worker,
+        "held": health.held,
+        "in_flight": health.in_flight,
+        **{f"{name}_seconds": None if time is None else time.total_seconds() for name, time in spans.items()},
+        "store_away_since": None if health.store_away_since is None else health.store_away_since.isoformat(),
+        "refused": health.refused,
+        "problems": list(health.problems),
+    }
 
 
 def _line(event: StoredEvent) -> str:

@@ -76,7 +76,7 @@ class Drive:
         self._hosts = parts.hosts
         self._aside = parts.aside
         self._herald = parts.herald
-        self._gate = Gate()
+        self.gate = Gate()
 
     async def run(self, job: Followed, hold: Hold) -> None:
         """Drive until the job is over, nobody waits any more, or the wait is long.
@@ -142,7 +142,7 @@ class Drive:
                 self._heed(hold, seen)
             after = await self._answered(job, hold, call, seen)
         finally:
-            self._gate.leave(place)
+            self.gate.leave(place)
         if call.kind is CallKind.POLL and after is not None:
             job.looked.set()
         return after
@@ -174,7 +174,7 @@ class Drive:
 
     async def _let_in(self, job: Followed, hold: Hold, call: Call, place: Place) -> Call | None:
         """Through the gate, alone where the job is a suspect: the call as it is by then, None if it is not to be made."""
-        self._gate.line_up(place)
+        self.gate.line_up(place)
         if place.granted and not place.alone:
             return call
         while job.waiters and not place.granted:

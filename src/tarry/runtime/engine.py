@@ -18,6 +18,7 @@ from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
 from tarry.runtime.outbox import Outbox
+from tarry.runtime.pulse import Pulse
 from tarry.words import SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
@@ -54,6 +55,8 @@ class Engine:
         self._version: int | None = None
         self._closing = False
         self.freed = 0
+        self.pulse = Pulse()
+        self.refused = 0
         self._hurry = asyncio.Event()
 
     def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
@@ -95,6 +98,16 @@ class Engine:
     def is_closing(self) -> bool:
         """Whether `close` was called."""
         return self._closing
+
+    @property
+    def held(self) -> int:
+        """How many jobs are in the hands of this process."""
+        return sum(job.held_by is not None for job in self._jobs.values())
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls for jobs are under way, from before they leave until what they saw is committed."""
+        return self._drive.gate.inside
 
     def may_take(self, job: int) -> bool:
         """Whether no loop looks after this job here yet, and a new one may begin."""
@@ -204,6 +217,7 @@ class Engine:
         try:
             await self._drive.run(job, hold)
         except LeaseLost as lost:
+            self.refused += 1
             log.info("%s", lost)
         finally:
             job.held_by = None
@@ -254,9 +268,12 @@ class Engine:
 
     async def _round_forever(self) -> None:
         while True:
+            wanted_at = self._clock.now() + LOOK_EVERY
             await self._clock.sleep(LOOK_EVERY)
+            self.pulse.lag = max(self._clock.now() - wanted_at, 0)
             try:
                 await self._round()
+                self.pulse.at = self._clock.now()
             except Exception as error:
                 # Without rounds the lease would age and every waiter hang: they hear of it instead.
                 log.exception("a round of the runtime failed")

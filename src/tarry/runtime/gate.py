@@ -22,11 +22,11 @@ class Place:
 
 
 class Gate:
-    """Lets the calls of one process through, in the order in which they came."""
+    """Lets the calls of one process through, in the order in which they came; `inside` is how many are under way."""
 
     def __init__(self) -> None:
         self._line: deque[Place] = deque()
-        self._inside = 0
+        self.inside = 0
         self._is_closed = False
 
     def line_up(self, place: Place) -> None:
@@ -40,7 +40,7 @@ class Gate:
         """Give the place up, granted or not, or never taken; again is fine."""
         if place.granted:
             place.granted, self._is_closed = False, False
-            self._inside -= 1
+            self.inside -= 1
         elif place in self._line:
             self._line.remove(place)
         while self._line and self._has_room(self._line[0]):
@@ -49,8 +49,8 @@ class Gate:
             after.ring()
 
     def _has_room(self, place: Place) -> bool:
-        return not self._is_closed and not (place.alone and self._inside)
+        return not self._is_closed and not (place.alone and self.inside)
 
     def _grant(self, place: Place) -> None:
         place.granted, self._is_closed = True, place.alone
-        self._inside += 1
+        self.inside += 1

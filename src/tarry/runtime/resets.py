@@ -36,6 +36,8 @@ class Resets:
 
     async def reset(self, key: str, *, resubmit: bool, answer: Any) -> JobRow:
         """Follow the same remote job anew; or submit anew, or as if the submit had been answered like that."""
+        if resubmit and answer is not None:
+            raise SpecError("submit_answer", "give it or resubmit=True, not both")
         for _ in range(_TRIES):
             row = await self._jobs.found(key)
             spec = decode_spec(row.spec)

@@ -72,6 +72,8 @@ class Sweep:
         self._is_crowded = False
         self._stagger = Stagger(began=0, overdue=0)
         self._freed: int | None = None
+        self.late: Micros = 0
+        """By how much the oldest job of the last round was late."""
 
     async def run(self, *, until_idle: bool) -> None:
         """Poll what is due until the engine closes, or until no job is left that could be polled here."""
@@ -142,11 +144,13 @@ class Sweep:
     async def _round(self, place: Place) -> tuple[dict[int, Followed], Place]:
         """Claim what is due and has room, from the place on; the jobs, and where to go on."""
         chosen: _Wanted = {}
-        self._is_crowded = False
+        self._is_crowded, self.late = False, 0
         until = self._clock.now() + CLAIM_AHEAD
         for _ in range(_PAGES):
             found, further = await self._page(until, place, _PAGE)
             chosen |= self._with_room(found, until)
+            oldest = min((row.wake for row, _ in found if row.wake is not None), default=until)
+            self.late = max(self.late, until - CLAIM_AHEAD - oldest)
             place = FIRST if further is None else further
             if further is None:
                 break

@@ -17,7 +17,7 @@ from tenacity import (
 
 from tarry.errors import StoreUnavailable
 from tarry.ports import Clock, Offload
-from tarry.words import SECOND
+from tarry.words import SECOND, Instant
 
 T = TypeVar("T")
 
@@ -53,12 +53,13 @@ class Units:
 
     A call that met a passing fault is repeated with the same arguments, with
     growing pauses: for ever by `run` (the runtime lives through an outage),
-    for 30 s by `ask` (a caller waits for the answer).
+    for 30 s by `ask` (a caller waits for the answer). `away_since` is when the store ceased to answer.
     """
 
     def __init__(self, offload: Offload, clock: Clock) -> None:
         self._offload = offload
         self._clock = clock
+        self.away_since: Instant | None = None
 
     async def run(self, call: Callable[..., T], *args: Any) -> T:
         """Repeat until it works."""
@@ -84,7 +85,13 @@ class Units:
         return await retrying(self._once, work)
 
     async def _once(self, work: Callable[[], T]) -> T:
-        return await drained(self._offload(work))
+        try:
+            result = await drained(self._offload(work))
+        except StoreUnavailable:
+            self.away_since = self.away_since or self._clock.now()
+            raise
+        self.away_since = None
+        return result
 
     async def _pause(self, seconds: float) -> None:
         await self._clock.sleep(round(seconds * SECOND))

@@ -18,7 +18,7 @@ class Worker:
 
     The lease is renewed every third of its length. A poll may be sent only
     in the first four fifths of it, so that a process that was stalled finds out
-    before it acts.
+    before it acts. `renewed_at` is when it was renewed last.
     """
 
     def __init__(self, store: Store, units: Units, clock: Clock, token: Callable[[], str], lease: Micros) -> None:
@@ -28,7 +28,7 @@ class Worker:
         self._token = token
         self._lease = lease
         self._id: int | None = None
-        self._renewed_at: Instant = 0
+        self.renewed_at: Instant = 0
         self._bury_from: Instant = 0
 
     @property
@@ -38,7 +38,7 @@ class Worker:
 
     def may_send(self, now: Instant) -> bool:
         """Whether the lease is fresh enough to send a poll."""
-        return self._id is not None and now < self._renewed_at + self._lease * 4 // 5
+        return self._id is not None and now < self.renewed_at + self._lease * 4 // 5
 
     async def keep(self) -> bool:
         """Register, or renew when a third of the lease has passed; False when the old row was lost."""
@@ -46,7 +46,7 @@ class Worker:
         if self._id is None:
             await self._register(now)
             return True
-        if now < self._renewed_at + self._lease // 3:
+        if now < self.renewed_at + self._lease // 3:
             return True
         if await self._units.run(self._store.renew, self._id, now, self._lease):
             self._renewed(now)
@@ -81,11 +81,11 @@ class Worker:
             # An earlier try may have worked unheard, and that worker be buried by now: once more, as a new one.
             now = self._clock.now()
             self._id = await self._units.run(register, self._token(), now, self._lease)
-        self._renewed_at = now
+        self.renewed_at = now
 
     def _renewed(self, now: Instant) -> None:
-        late = self._clock.now() >= self._renewed_at + self._lease
-        self._renewed_at = now
+        late = self._clock.now() >= self.renewed_at + self._lease
+        self.renewed_at = now
         if late:
             # The store was away, for the others as well: they get the time to renew before anyone is buried.
             self._bury_from = self._clock.now() + self._lease
