@@ -514,6 +514,8 @@ def test_only_the_newest_events_are_kept(bench: Bench) -> None:
         "phase = 'dreaming'",
         "outcome = 'won'",
         "polls = 'many'",
+        "fence = 'many'",
+        "nonce = 7",
         "due = 1.5",
         "state = x'00'",
         "state = CAST(x'ff' AS TEXT)",

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import RowMapping, and_, bindparam, func, or_, select
+from sqlalchemy import and_, bindparam, func, or_, select
 
 from tarry.errors import CheckpointError
 from tarry.ports import JobRow, Place
@@ -56,8 +56,8 @@ class Backlog:
             "p_limit": limit,
         }
         with self._database.read() as connection:
-            found = connection.execute(self.due, params).mappings().all()
-        place = (found[-1]["wake"], found[-1]["id"]) if len(found) == limit else None
+            found = connection.execute(self.due, params).all()
+        place = (found[-1].wake, found[-1].id) if len(found) == limit else None
         return list(self._readable(found)), place
 
     def count_held(self, namespace: str) -> int:
@@ -65,11 +65,11 @@ class Backlog:
         with self._database.read() as connection:
             return int(connection.scalar(self.held, {"p_namespace": namespace}) or 0)
 
-    def _readable(self, found: Sequence[RowMapping]) -> Iterator[JobRow]:
+    def _readable(self, found: Sequence[Any]) -> Iterator[JobRow]:
         for columns in found:
             try:
                 yield job_row(columns)
             except CheckpointError as error:
-                if self._reported.get(columns["id"]) != columns["step"]:
-                    self._reported[columns["id"]] = columns["step"]
+                if self._reported.get(columns.id) != columns.step:
+                    self._reported[columns.id] = columns.step
                     log.error("%s", error)  # noqa: TRY400 - the message is the whole of it

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import RowMapping
@@ -16,38 +18,37 @@ from tarry.words import Json, Outcome, Phase, moment
 NAMESPACE_BYTES = 255
 KEY_BYTES = 1024
 
-_NUMBERS = (
-    "id run fence step cmd paused polls reserved created_at floor strikes alone event_seq told",
-    "owner polled_at due wake deadline max_polls finished_at cancel_requested_at",
-)
-_TEXTS = (
-    "namespace key token fingerprint spec state",
-    "nonce last submit baseline poll status_url validators output timeline carried",
-)
+JOB_FIELDS = tuple(field.name for field in fields(JobRow))
+"""The order in which a job's columns are read."""
+
+_AT = {name: place for place, name in enumerate(JOB_FIELDS)}
+_NUMBERS = frozenset(each.name for each in fields(JobRow) if str(each.type).startswith(("int", "Instant", "Micros")))
+_MAY_BE_NONE = frozenset(each.name for each in fields(JobRow) if str(each.type).endswith("| None"))
+_PHASES: Mapping[str, Phase] = {phase.value: phase for phase in Phase}
 
 
-def job_row(columns: RowMapping) -> JobRow:
-    """The job in these columns; `CheckpointError` when they hold what no Tarry wrote."""
-    values: dict[str, Any] = {str(name): value for name, value in columns.items()}
-    _check(values, _NUMBERS, int)
-    _check(values, _TEXTS, str)
-    try:
-        values["phase"] = Phase(values["phase"])
-        values["outcome"] = None if values["outcome"] is None else Outcome(values["outcome"])
-        values["labels"] = _labels(values["labels"])
-    except (ValueError, TypeError, RecursionError) as error:
-        raise _damaged(values, str(error) if isinstance(error, ValueError) else type(error).__name__) from error
-    return JobRow(**values)
+def job_row(columns: Sequence[Any]) -> JobRow:
+    """The job in these columns, in the order of its fields; `CheckpointError` when they hold what no Tarry wrote."""
+    return JobRow(*_checked(columns))
 
 
-def glance(columns: RowMapping) -> Glance:
+def claimed_row(columns: Sequence[Any], owner: int, nonce: str) -> JobRow:
+    """As `job_row`; a job that nobody holds is as this owner's claim leaves it."""
+    values = _checked(columns)
+    if values[_AT["owner"]] is None:
+        values[_AT["owner"]], values[_AT["nonce"]], values[_AT["wake"]] = owner, nonce, None
+        values[_AT["fence"]] += 1
+        values[_AT["step"]] += 1
+    return JobRow(*values)
+
+
+def glance(columns: Sequence[Any]) -> Glance:
     """What a waiter needs of the job in these columns; `CheckpointError` for an outcome that no Tarry wrote."""
-    values: dict[str, Any] = {str(name): value for name, value in columns.items()}
+    number, owner, wake, cmd, step, outcome = columns
     try:
-        values["outcome"] = None if values["outcome"] is None else Outcome(values["outcome"])
+        return Glance(number, owner, wake, cmd, step, None if outcome is None else Outcome(outcome))
     except ValueError as error:
-        raise _damaged(values, str(error)) from error
-    return Glance(**values)
+        raise _damaged("", number, str(error)) from error
 
 
 def new_job(job: NewJob) -> dict[str, Any]:
@@ -149,6 +150,32 @@ def spec_hash(spec: str) -> str:
     return hashlib.sha256(clean(spec).encode()).hexdigest()
 
 
+def _checked(columns: Sequence[Any]) -> list[Any]:
+    """The values of a job's fields."""
+    values = list(columns)
+    try:
+        wrong = _misfit(tuple(map(type, values)))
+        if wrong is not None:
+            raise TypeError(f"{wrong} is {type(values[_AT[wrong]]).__name__}")  # noqa: TRY301 - one way out for all damage
+        phase, outcome, labels = _AT["phase"], _AT["outcome"], _AT["labels"]
+        values[phase] = _PHASES.get(values[phase]) or Phase(values[phase])
+        values[outcome] = None if values[outcome] is None else Outcome(values[outcome])
+        values[labels] = {} if values[labels] == "{}" else _labels(values[labels])
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(columns[_AT["key"]], columns[_AT["id"]], str(error)) from error
+    return values
+
+
+@lru_cache(maxsize=1024)
+def _misfit(kinds: tuple[type, ...]) -> str | None:
+    """The first field of a job that cannot have a value of its type. Most rows have the types of another."""
+    for name, kind in zip(JOB_FIELDS, kinds, strict=True):
+        fine = issubclass(kind, int if name in _NUMBERS else str)
+        if not fine and not (kind is type(None) and name in _MAY_BE_NONE):
+            return name
+    return None
+
+
 def _labels(text: str) -> Mapping[str, str]:
     labels = json.loads(text)
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
@@ -156,20 +183,11 @@ def _labels(text: str) -> Mapping[str, str]:
     return labels
 
 
-def _check(values: Mapping[str, Any], names: tuple[str, str], kind: type) -> None:
-    always, maybe = (part.split() for part in names)
-    for name in (*always, *maybe):
-        value = values[name]
-        if not isinstance(value, kind) and not (value is None and name in maybe):
-            raise _damaged(values, f"{name} is {type(value).__name__}")
-
-
 def _damaged_event(key: str, columns: RowMapping) -> CheckpointError:
     return CheckpointError(f"job {key!r}: event {columns['seq']} is damaged; it was left as it is")
 
 
-def _damaged(values: Mapping[str, Any], what: str) -> CheckpointError:
+def _damaged(key: object, number: object, what: str) -> CheckpointError:
     return CheckpointError(
-        f"job {values.get('key', '')!r} (id {values['id']}) is damaged or was written by a newer version: {what}; "
-        "it was left as it is"
+        f"job {key!r} (id {number}) is damaged or was written by a newer version: {what}; it was left as it is"
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, RowMapping
+from sqlalchemy import URL, Connection, Engine
 
 from tarry.deliveries import Deliveries
 from tarry.errors import CheckpointError, StoreError
@@ -27,7 +27,7 @@ from tarry.store.inventory import Inventory, inventory
 from tarry.store.journal import append, read_after
 from tarry.store.migrations import migrate
 from tarry.store.retention import Retention
-from tarry.store.rows import check_key, clean, cleaned, fits, glance, job_row, new_job, spec_hash
+from tarry.store.rows import check_key, claimed_row, clean, cleaned, fits, glance, job_row, new_job, spec_hash
 from tarry.store.sqlite import Database, SqliteFile, sqlite_path
 from tarry.store.statements import Statements
 from tarry.store.tables import Tables
@@ -135,10 +135,10 @@ class SqlStore:
         check_key(job.namespace, job.key)
         name = {"p_namespace": job.namespace, "p_key": job.key}
         with self._database.write() as connection:
-            found = connection.execute(self._sql.find, name).mappings().one_or_none()
+            found = connection.execute(self._sql.find, name).one_or_none()
             if found is None:
                 self._add(connection, job)
-                found = connection.execute(self._sql.find, name).mappings().one()
+                found = connection.execute(self._sql.find, name).one()
         row = job_row(found)
         return row, row.token == job.token
 
@@ -206,7 +206,7 @@ class SqlStore:
             return None
         with self._database.read() as connection:
             params = {"p_namespace": namespace, "p_key": key}
-            found = connection.execute(self._sql.find, params).mappings().one_or_none()
+            found = connection.execute(self._sql.find, params).one_or_none()
         return None if found is None else job_row(found)
 
     def rows(self, jobs: Sequence[int]) -> list[JobRow]:
@@ -215,7 +215,7 @@ class SqlStore:
             return [
                 row
                 for ids in _chunks(jobs)
-                for row in _sound(connection.execute(self._sql.by_id, {"p_ids": ids}).mappings().all(), job_row)
+                for row in _sound(connection.execute(self._sql.by_id, {"p_ids": ids}).all(), job_row)
             ]
 
     def glance(self, jobs: Sequence[int]) -> list[Glance]:
@@ -224,7 +224,7 @@ class SqlStore:
             return [
                 seen
                 for ids in _chunks(jobs)
-                for seen in _sound(connection.execute(self._sql.glance, {"p_ids": ids}).mappings().all(), glance)
+                for seen in _sound(connection.execute(self._sql.glance, {"p_ids": ids}).all(), glance)
             ]
 
     def due(self, namespace: str, until: Instant, after: Place, limit: int) -> tuple[list[JobRow], Place | None]:
@@ -244,7 +244,7 @@ class SqlStore:
         if not (fits(page.namespace) and fits(page.prefix)):
             return []
         with self._database.read() as connection:
-            return list(_sound(connection.execute(self._sql.listing(page)).mappings().all(), job_row))
+            return list(_sound(connection.execute(self._sql.listing(page)).all(), job_row))
 
     def events(self, namespace: str, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
         """At most `limit` events past the cursor; none for an unknown key."""
@@ -262,12 +262,12 @@ class SqlStore:
     def _add_spec(self, connection: Connection, spec: str) -> None:
         connection.execute(self._sql.add_spec, {"p_hash": spec_hash(spec), "p_json": clean(spec)})
 
-    def _claim(self, connection: Connection, worker: int, nonce: str, ids: list[int]) -> Iterator[JobRow]:
-        mine = {"p_owner": worker, "p_nonce": nonce}
-        for row in _sound(connection.execute(self._sql.free, {"p_ids": ids}).mappings().all(), job_row):
-            connection.execute(self._sql.claim, {"p_id": row.id, **mine})
-        # Also finds those that an earlier try of this very call took.
-        return _sound(connection.execute(self._sql.by_nonce, {"p_ids": ids, **mine}).mappings().all(), job_row)
+    def _claim(self, connection: Connection, worker: int, nonce: str, ids: list[int]) -> list[JobRow]:
+        params = {"p_ids": ids, "p_owner": worker, "p_nonce": nonce}
+        found = connection.execute(self._sql.takeable, params).all()
+        rows = list(_sound(found, partial(claimed_row, owner=worker, nonce=nonce)))
+        self._sql.claim.count(connection, [(row.id, worker, nonce) for row in rows])
+        return rows
 
     def _hold(self, write: Callable[..., list[bool]]) -> list[bool]:
         """One transaction; where not all of it can be written, another that looks what can."""
@@ -289,7 +289,7 @@ def _database(store: str | URL | Engine) -> Database:
     return SqliteFile(path)
 
 
-def _sound(found: Iterable[RowMapping], read: Callable[[RowMapping], T]) -> Iterator[T]:
+def _sound(found: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], T]) -> Iterator[T]:
     """The rows that can be read; one that cannot must not disturb the others."""
     for columns in found:
         try:

@@ -34,7 +34,7 @@ from sqlalchemy import (
 
 from tarry.ports import Listing
 from tarry.store.batch import Batch, Values
-from tarry.store.rows import label_fragments
+from tarry.store.rows import JOB_FIELDS, label_fragments
 from tarry.store.tables import Tables
 from tarry.words import Phase
 
@@ -75,12 +75,13 @@ class Statements:
         self.whole = _whole(job, spec)
         self.find = self.whole.where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
         self.by_id = self.whole.where(job.c.id.in_(ids())).order_by(job.c.id)
-        self.by_nonce = self.by_id.where(job.c.owner == p(job.c.owner), job.c.nonce == p(job.c.nonce))
-        self.free = self.by_id.where(_is_free(job))
+        mine = and_(job.c.owner == p(job.c.owner), job.c.nonce == p(job.c.nonce))
+        # Also those that an earlier try of this very claim took.
+        self.takeable = self.by_id.where(or_(_is_free(job), mine))
         self.glance = _glance(job)
         self.add_spec = _add_spec(spec)
         self.add_job = _add_job(job)
-        self.claim = _claim(job)
+        self.claim = Batch(job, ("id", "owner", "nonce"), lambda new: _claim(job, new))
         self.cancel = _cancel(job)
         self.ask_to_cancel = (
             update(job)
@@ -119,9 +120,10 @@ class Statements:
 
 
 def _whole(job: Table, spec: Table) -> AnySelect:
-    columns = [column for column in job.c if column.name != "spec"]
+    """All columns in the order of a job's fields."""
+    columns = [spec.c.json.label(name) if name == "spec" else job.c[name] for name in JOB_FIELDS]
     # Outer: a job whose spec is gone must be seen as damaged, not as missing.
-    return select(*columns, spec.c.json.label("spec")).select_from(job.outerjoin(spec, job.c.spec == spec.c.hash))
+    return select(*columns).select_from(job.outerjoin(spec, job.c.spec == spec.c.hash))
 
 
 def _glance(job: Table) -> AnySelect:
@@ -157,13 +159,13 @@ def _wakes(job: Table, at: Any) -> Any:
     return case((job.c.paused != 0, None), else_=at)
 
 
-def _claim(job: Table) -> Update:
+def _claim(job: Table, new: Values) -> Update:
     return (
         update(job)
-        .where(job.c.id == p(job.c.id), _is_free(job))
+        .where(job.c.id == new("id"), _is_free(job))
         .values(
-            owner=p(job.c.owner),
-            nonce=p(job.c.nonce),
+            owner=new("owner"),
+            nonce=new("nonce"),
             fence=job.c.fence + 1,
             step=job.c.step + 1,
             wake=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import RowMapping, exists, func, or_, select
+from sqlalchemy import exists, func, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from tarry.codec import decode_spec, state_of
@@ -74,7 +74,7 @@ def damaged(patient: Patient) -> Iterator[Finding]:
             _read(row)
         except CheckpointError:
             number += 1
-            keys = [*keys, row["key"]][:_NAMED]
+            keys = [*keys, row.key][:_NAMED]
     if number:
         text = (
             f"{named(number, keys)} damaged, or written by a newer version, and left alone: `tarry show KEY` tells what"
@@ -84,18 +84,18 @@ def damaged(patient: Patient) -> Iterator[Finding]:
         yield Finding("damaged", Level.OK, "every row can be read")
 
 
-def _rows(patient: Patient) -> Iterator[RowMapping]:
+def _rows(patient: Patient) -> Iterator[Any]:
     job, after = patient.tables.job, 0
     whole = Statements(patient.tables).whole.order_by(job.c.id).limit(_PAGE)
     while True:
-        found = patient.connection.execute(whole.where(job.c.id > after)).mappings().all()
+        found = patient.connection.execute(whole.where(job.c.id > after)).all()
         yield from found
         if len(found) < _PAGE:
             return
-        after = found[-1]["id"]
+        after = found[-1].id
 
 
-def _read(columns: RowMapping) -> None:
+def _read(columns: Any) -> None:
     row = job_row(columns)
     if row.outcome is None:
         state_of(row)
