@@ -132,3 +132,20 @@ def test_an_empty_batch_is_none(bench: Bench, method: str) -> None:
     """Nothing to write is nothing written."""
     assert getattr(bench.store, method)([]) == []
     assert bench.store.release([], START) == []
+
+
+@pytest.mark.parametrize("statement", ["claim", "add_events", "trim", "reserve", "checkpoint", "release"])
+def test_a_batch_visits_the_rows_that_it_names(bench: Bench, statement: str) -> None:
+    """However many jobs and events there are: by their keys, in each form of the statement."""
+    holding = bench.store._holding
+    swaps = {"reserve": holding._reserve, "checkpoint": holding._checkpoint, "release": holding._release}
+    swap = swaps.get(statement)
+    batches = [swap._write, swap._may, swap._applied] if swap else [getattr(bench.store._sql, statement)]
+    with bench.store._database.write() as connection:
+        for form in (form for batch in batches for form in (batch._whole, batch._short)):
+            sql = form._text(connection.dialect, 2)
+            plan = [
+                str(row[-1]) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", (1,) * sql.count("?"))
+            ]
+            assert any("SEARCH" in line for line in plan)
+            assert [line for line in plan if "SCAN tarry_" in line or line == "SCAN old"] == []

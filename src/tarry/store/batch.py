@@ -8,11 +8,11 @@ the next power of two is filled up with rows of NULL, which match nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from sqlalchemy import BigInteger, Connection, CursorResult, Table, bindparam, column, text
+from sqlalchemy import BigInteger, Connection, CursorResult, Dialect, Table, bindparam, column, null, text
 
 Values: TypeAlias = Callable[[str], Any]
 """The values of one row, by name: parameters of a statement, or columns of a table that holds many."""
@@ -24,15 +24,19 @@ MOST = 256
 
 
 class Batch:
-    """One statement over rows with these names, whose types are those of `like`; the first name is that of an id.
+    """One statement over rows with these names, whose types are those of `like`.
 
-    `make` builds it from the values of a row, in a way that a row of NULL matches nothing.
+    `make` builds it from the values of a row, in a way that a row of NULL matches nothing. The last ones of the
+    names, as many as are `rare`, mostly stand for None: rows without them go apart, which costs less.
     """
 
-    def __init__(self, like: Table, names: Sequence[str], make: Callable[[Values], Any]) -> None:
-        self._types = {name: like.c[name].type if name in like.c else BigInteger() for name in names}
+    def __init__(self, like: Table, names: Sequence[str], make: Callable[[Values], Any], *, rare: int = 0) -> None:
+        types = {name: like.c[name].type if name in like.c else BigInteger() for name in names}
+        self._types = types
         self._make = make
-        self._texts: dict[int, str] = {}
+        self._rare = (None,) * rare
+        self._whole = _Given(types, make)
+        self._short = _Given({name: types[name] for name in names[: len(names) - rare]}, make)
         self._single: Any = None
         self._used: set[str] = set()
 
@@ -45,31 +49,15 @@ class Batch:
         return {number for result in self._run(connection, rows) for number in result.scalars()}
 
     def _run(self, connection: Connection, rows: Sequence[Row]) -> Iterator[CursorResult[Any]]:
-        if connection.dialect.name == "sqlite":
-            for start in range(0, len(rows), MOST):
-                yield self._together(connection, rows[start : start + MOST])
-        else:
-            for row in rows:
-                yield self._alone(connection, row)
-
-    def _together(self, connection: Connection, rows: Sequence[Row]) -> CursorResult[Any]:
-        size = 1 << (len(rows) - 1).bit_length()
-        sql = self._texts.get(size)
-        if sql is None:
-            sql = self._texts[size] = self._text(connection, size)
-        values = (*chain.from_iterable(rows), *(None,) * ((size - len(rows)) * len(self._types)))
-        # The text goes to the driver as it is: what SQLAlchemy does for each parameter costs more than the write.
-        return connection.exec_driver_sql(sql, values)
-
-    def _text(self, connection: Connection, size: int) -> str:
-        names = ", ".join(self._types)
-        given = text("ROWS").columns(*(column(name, kind) for name, kind in self._types.items())).subquery("given")
-        made = self._make(given.c.__getitem__)
-        compiled = made.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
-        row = f"({', '.join('?' * len(self._types))})"
-        # Inside of the statement: the driver counts rows only for one that begins with what it does.
-        rows = f"WITH given({names}) AS (VALUES {', '.join([row] * size)}) SELECT * FROM given"  # noqa: S608 - our names, and "?"
-        return str(compiled).replace("ROWS", rows)
+        if connection.dialect.name != "sqlite":
+            yield from (self._alone(connection, row) for row in rows)
+            return
+        rare = len(self._rare)
+        if rare:
+            short = [row[:-rare] for row in rows if row[-rare:] == self._rare]
+            yield from self._short.run(connection, short)
+            rows = [row for row in rows if row[-rare:] != self._rare] if len(short) < len(rows) else ()
+        yield from self._whole.run(connection, rows)
 
     def _alone(self, connection: Connection, row: Row) -> CursorResult[Any]:
         if self._single is None:
@@ -80,3 +68,33 @@ class Batch:
     def _parameter(self, name: str) -> Any:
         self._used.add(name)
         return bindparam(f"p_{name}", type_=self._types[name])
+
+
+class _Given:
+    """The statement with its rows as a table; a name that is not in the table stands for NULL."""
+
+    def __init__(self, types: Mapping[str, Any], make: Callable[[Values], Any]) -> None:
+        self._types = types
+        self._make = make
+        self._texts: dict[int, str] = {}
+
+    def run(self, connection: Connection, rows: Sequence[Row]) -> Iterator[CursorResult[Any]]:
+        for start in range(0, len(rows), MOST):
+            part = rows[start : start + MOST]
+            size = 1 << (len(part) - 1).bit_length()
+            sql = self._texts.get(size)
+            if sql is None:
+                sql = self._texts[size] = self._text(connection.dialect, size)
+            values = (*chain.from_iterable(part), *(None,) * ((size - len(part)) * len(self._types)))
+            # The text goes to the driver as it is: what SQLAlchemy does for each parameter costs more than the write.
+            yield connection.exec_driver_sql(sql, values)
+
+    def _text(self, dialect: Dialect, size: int) -> str:
+        given = text("ROWS").columns(*(column(name, kind) for name, kind in self._types.items())).subquery("given")
+        made = self._make(lambda name: given.c[name] if name in self._types else null())
+        compiled = made.compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+        names = ", ".join(self._types)
+        row = f"({', '.join('?' * len(self._types))})"
+        # Inside of the statement: the driver counts rows only for one that begins with what it does.
+        rows = f"WITH given({names}) AS (VALUES {', '.join([row] * size)}) SELECT * FROM given"  # noqa: S608 - our names, and "?"
+        return str(compiled).replace("ROWS", rows)

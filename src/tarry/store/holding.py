@@ -20,7 +20,7 @@ from tarry.store.deliveries import owing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append_all
 from tarry.store.rows import clean, cleaned, spec_hash
-from tarry.store.statements import KEPT, PLAIN, Statements
+from tarry.store.statements import Statements
 from tarry.store.tables import Tables
 from tarry.words import Instant
 
@@ -30,6 +30,14 @@ log = logging.getLogger("tarry.store")
 
 _GRIP = ("id", "fence", "nonce", "step", "cmd")
 _ENDS = ("reserved", "left")
+_USUAL = (
+    *("state", "phase", "polls", "polled_at", "due", "reserved", "deadline", "max_polls"),
+    *("last", "timeline", "told", "left", "events"),
+)
+_RARE = (
+    *("submit", "baseline", "poll", "status_url", "validators", "output", "carried"),
+    *("floor", "spec", "outcome", "finished_at"),
+)
 
 
 class Missed(Exception):
@@ -49,8 +57,10 @@ class Swap:
         names: Sequence[str],
         may: Callable[[Table, Values], ColumnElement[bool]],
         write: Callable[[Table, Values], Update],
+        *,
+        rare: int = 0,
     ) -> None:
-        self._write = Batch(job, names, lambda new: write(job, new))
+        self._write = Batch(job, names, lambda new: write(job, new), rare=rare)
         self._may = Batch(job, names, lambda new: select(job.c.id).where(may(job, new)))
         self._applied = Batch(job, names, lambda new: select(job.c.id).where(statements.applied(job, new)))
 
@@ -81,8 +91,8 @@ class Holding:
     def __init__(self, tables: Tables, sql: Statements) -> None:
         job = tables.job
         self._sql = sql
-        names = (*_GRIP, *PLAIN, *KEPT, "left", "events")
-        self._checkpoint = Swap(job, names, statements.may_checkpoint, statements.checkpoint)
+        names = (*_GRIP, *_USUAL, *_RARE)
+        self._checkpoint = Swap(job, names, statements.may_checkpoint, statements.checkpoint, rare=len(_RARE))
         self._reserve = Swap(job, (*_GRIP, *_ENDS), statements.may_reserve, statements.reserve)
         self._release = Swap(job, (*_GRIP, *_ENDS, "now"), statements.may_release, statements.release)
         self._isolate = Batch(job, _GRIP, lambda new: statements.isolate(job, new))
@@ -163,7 +173,7 @@ def _row(write: Checkpoint) -> Row:
     over, polls = write.outcome, write.polls
     return (
         *_grip(write.grip),
-        # PLAIN
+        # the usual ones
         clean(write.state),
         write.phase.value,
         polls,
@@ -173,23 +183,23 @@ def _row(write: Checkpoint) -> Row:
         write.deadline,
         # A limit lowered below what is spent becomes what is spent.
         None if write.max_polls is None else max(write.max_polls, polls),
-        over and over.value,
-        write.finished_at,
-        # KEPT
-        write.floor,
-        None if write.spec is None else spec_hash(write.spec),
         cleaned(write.last),
+        cleaned(write.timeline),
+        write.told,
+        int(write.release and over is None),
+        len(write.events),
+        # the rare ones
         cleaned(write.submit),
         cleaned(write.baseline),
         cleaned(write.poll),
         cleaned(write.status_url),
         cleaned(write.validators),
         cleaned(write.output),
-        cleaned(write.timeline),
         cleaned(write.carried),
-        write.told,
-        int(write.release and over is None),
-        len(write.events),
+        write.floor,
+        None if write.spec is None else spec_hash(write.spec),
+        over and over.value,
+        write.finished_at,
     )
 
 

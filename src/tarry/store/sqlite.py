@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from weakref import finalize
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -296,7 +296,8 @@ def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection]
             raise
 
     def begun(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        # Straight to the driver: each write begins here, and the way around would cost more than the begin.
+        cast("sqlite3.Connection", connection.connection.driver_connection).execute(begin)
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
