@@ -515,7 +515,7 @@ def test_only_the_newest_events_are_kept(bench: Bench) -> None:
         "outcome = 'won'",
         "polls = 'many'",
         "fence = 'many'",
-        "nonce = 7",
+        "nonce = x'00'",
         "due = 1.5",
         "state = x'00'",
         "state = CAST(x'ff' AS TEXT)",

@@ -14,6 +14,7 @@ from sqlalchemy import delete, select
 
 from tarry.ports import Checkpoint, JobRow
 from tarry.store import MemoryStore, SqlStore
+from tarry.store.batch import MOST
 from tarry.store.statements import KEEP_EVENTS
 from tarry.words import DeliveryKind, Outcome
 from tests.contract.bench import START, TTL, Bench, ending, grip, new_job, told, write
@@ -114,16 +115,15 @@ def test_permits_and_releases_are_the_same_as_one_by_one(
 def test_more_than_a_statement_takes_are_written_at_once(bench: Bench) -> None:
     """In one transaction, each with its event, and each answered in its place."""
     (row,) = held_jobs(bench.store, 1)
-    jobs = bench.store.rows(bench.multiply(row, 300))
-    assert bench.store.reserve([grip(job) for job in jobs]) == [True] * 301
-    stale = [n in {0, 100, 299} for n in range(301)]
+    jobs = bench.store.rows(bench.multiply(row, MOST))
+    assert bench.store.reserve([grip(job) for job in jobs]) == [True] * len(jobs)
+    stale = [n in {0, 100, MOST} for n in range(len(jobs))]
     made = [write(grip(job, 2 if old else 1), 1, events=[told("seen")]) for job, old in zip(jobs, stale, strict=True)]
     assert bench.store.checkpoint(made) == [not old for old in stale]
     assert bench.store.checkpoint(made) == [not old for old in stale]
     after = bench.store.rows([job.id for job in jobs])
     assert [job.event_seq for job in after] == [KEEP_EVENTS - 1 + (not old) for old in stale]
-    given_up = [grip(job) for job in after]
-    assert bench.store.release(given_up, START) == [True] * 301
+    assert bench.store.release([grip(job) for job in after], START) == [True] * len(jobs)
     assert bench.store.held("default") == 0
 
 

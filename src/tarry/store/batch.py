@@ -19,7 +19,7 @@ Values: TypeAlias = Callable[[str], Any]
 
 Row: TypeAlias = tuple[str | int | None, ...]
 
-MOST = 256
+MOST = 512
 """How many rows one statement takes."""
 
 
