@@ -138,7 +138,7 @@ def test_watching_tells_what_happened_and_exits_as_the_job_did(
     watched = shell.run("watch", "orders")
     assert (watched.exit_code, shell.job.polls) == (code, 2)
     lines = watched.stdout.splitlines()
-    assert lines[0].endswith("created, status RUNNING")
+    assert [line.split("  ", 1)[1].strip() for line in lines[:2]] == ["created", "status RUNNING"]
     assert lines[-1].startswith(f"orders  {word} after 2 polls in ")
     events = [json.loads(line)["kind"] for line in shell.run("watch", "orders", "--json").stdout.splitlines()]
     assert (events[0], events[-1]) == ("created", "finished")
