@@ -40,9 +40,9 @@ def test_ctrl_c_ends_the_script_and_not_the_job(tmp_path: Path) -> None:
         connection, _ = service.accept()  # the poll is under way, and stays so
         began = time.monotonic()
         script.send_signal(signal.SIGINT)
-        _, told = script.communicate(timeout=30)
+        _, told = script.communicate(timeout=60)
         connection.close()
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 15  # the poll itself would hang for 30
     assert told.rstrip().endswith("KeyboardInterrupt")
     with sync.Poller(f"sqlite:///{tmp_path}/jobs.db") as poller:
         job = poller.get("orders")

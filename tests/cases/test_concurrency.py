@@ -61,7 +61,7 @@ def test_pc_060_a_blocking_condition_blocks_its_own_job_alone() -> None:
     release = threading.Event()
 
     def stuck(document: Any) -> bool:
-        return release.wait(20) and document["body"] == DONE
+        return release.wait(60) and document["body"] == DONE
 
     def done() -> dict[str, str]:
         return DONE

@@ -84,13 +84,13 @@ def test_pc_036_an_answer_that_drips_is_cut() -> None:
 
     async def main() -> Any:
         async with serve(drip) as server:
-            bounds = limits("2s", poll_timeout="100ms", min_interval="10ms", max_polls=1)
+            bounds = limits("60s", poll_timeout="100ms", min_interval="10ms", max_polls=1)
             return await awaited(spec_of(poll=Request("GET", server.origin), limits=bounds))
 
     ended = in_real_time(main)
     assert ended.outcome is Outcome.EXHAUSTED
     assert ended.last.error.kind == "timeout"
-    assert ended.elapsed.total_seconds() < 2
+    assert ended.elapsed.total_seconds() < 30
 
 
 @pytest.mark.parametrize("scene", ["memory"], indirect=True)

@@ -22,7 +22,7 @@ import pytest
 from tarry.testing.stub import Behaviour, StubService
 
 TARRY = (sys.executable, "-m", "tarry.cli")
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @contextmanager
@@ -277,7 +277,7 @@ def test_an_interrupted_demo_leaves_no_process(tmp_path: Path) -> None:
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((host, int(port)), timeout=5)
+        socket.create_connection((host, int(port)), timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

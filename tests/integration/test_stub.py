@@ -54,7 +54,7 @@ def with_httpx(talk: Callable[[StubService, httpx.AsyncClient], Coroutine[Any, A
     """The result of a talk through an HTTP client."""
 
     async def main() -> Any:
-        async with StubService(**options) as stub, httpx.AsyncClient(base_url=stub.url, timeout=10) as client:
+        async with StubService(**options) as stub, httpx.AsyncClient(base_url=stub.url, timeout=60) as client:
             return await talk(stub, client)
 
     return asyncio.run(main())
@@ -403,7 +403,7 @@ def test_the_command_says_where_it_listens_and_ends_when_told(tmp_path: Path, na
             assert httpx.get(f"{url}/jobs/{job}").json()["state"] == "SUCCEEDED"
             assert len(log.read_text().splitlines()) == 2
             process.send_signal(name)
-            assert process.wait(timeout=10) == 0
+            assert process.wait(timeout=60) == 0
         finally:
             process.kill()
 

@@ -329,13 +329,13 @@ def test_a_condition_that_hangs_on_the_submits_answer_does_not_lose_it() -> None
     release = threading.Event()
 
     def hangs(answer: Any) -> bool:
-        release.wait(20)
+        release.wait(60)
         return True
 
     async def main() -> Any:
         service = ScriptedJob([SUCCEEDED], submit={"jobId": "j1"}, clock=FakeClock())
         async with Poller("sqlite://", transport=service) as poller:
-            limits = Limits(poll_timeout="50ms")
+            limits = Limits(poll_timeout="500ms")
             spec = spec_of(submit=UNSAFE, submitted=hangs, limits=limits)
             return await poller.await_job("orders", spec, raises=False)
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tarry import Exponential, Fixed, JobSpec, Limits, Linear, Match, Request
+from tarry import Exponential, Fixed, JobSpec, Limits, Linear, Match, Phases, Request
 from tarry.core.plan import Plan, PlannedPoll, plan
 from tarry.words import HOUR, SECOND, WaitSource
 
 
-def spec(strategy: Exponential | Fixed | Linear, limits: Limits) -> JobSpec:
+def spec(strategy: Exponential | Fixed | Linear | Phases, limits: Limits) -> JobSpec:
     return JobSpec(
         poll=Request("GET", "https://api.example.com/jobs/1"),
         until=Match("body.state", succeeded="DONE"),
@@ -108,3 +108,12 @@ def test_the_worst_count_is_what_the_list_comes_to(strategy: Exponential | Fixed
     made = plan(spec(strategy, Limits(total_duration=total)), 10_000)
     assert made.most_polls is not None
     assert 0 <= made.most_polls - len(made.polls) <= 1
+
+
+def test_a_phase_that_is_drawn_has_its_own_worst_case() -> None:
+    """Its last wait may begin as late as the phase lasts, and draws of the floor make the most polls."""
+    drawn = Phases([(Fixed("10s", jitter="full"), "60s"), Fixed("20s")])
+    # Six waits that bring the sixth to the last instant of the phase, that wait, and two of the next phase.
+    assert plan(spec(drawn, Limits(max_polls=9, total_duration=None))).longest == 60 * SECOND - 1 + 50 * SECOND
+    # At 0, 5, …, 60 s, then at 80 s, and the closing one.
+    assert plan(spec(drawn, Limits(total_duration="100s", min_interval="5s"))).most_polls == 13 + 1 + 1

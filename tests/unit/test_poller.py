@@ -188,7 +188,7 @@ def test_a_callable_that_never_ends_hurts_only_its_job() -> None:
     release = threading.Event()
 
     def hang() -> Any:
-        release.wait(20)
+        release.wait(60)
         return {"state": "SUCCEEDED"}
 
     async def main() -> tuple[Any, Any]:
@@ -304,12 +304,12 @@ def test_a_condition_that_never_ends_is_a_failed_poll() -> None:
     release = threading.Event()
 
     def until(seen: dict[str, Any]) -> bool:
-        release.wait(20)
+        release.wait(60)
         return True
 
     async def main() -> Any:
         async with Poller("sqlite://", transport=ScriptedJob([SUCCEEDED], clock=FakeClock())) as poller:
-            limits = Limits(poll_timeout="50ms", min_interval="10ms", max_polls=2)
+            limits = Limits(poll_timeout="500ms", min_interval="10ms", max_polls=2)
             spec = polled(poll=checks, until=until, strategy=Fixed("10ms"), limits=limits)
             return await poller.await_job("orders", spec, raises=False), (await poller.get("orders")).error
 
