@@ -36,6 +36,7 @@ from tarry.runtime.options import Options
 from tarry.runtime.units import Units, drained
 from tarry.runtime.views import snapshot, snapshots
 from tarry.runtime.worker import Worker
+from tarry.runtime.writer import Writer
 from tarry.store import open_store
 from tarry.words import HOUR, SECOND, Outcome, Phase
 
@@ -127,6 +128,7 @@ class Poller:
             token=self._token,
             herald=Herald(self._bulletin, self._store, self._units, self._namespace),
             namespace=self._namespace,
+            writer=Writer(self._store, self._units, self._clock, self._token),
         )
         self._entered = Inside.of(parts, self._bulletin, self._namespace, self._keep)
         return self

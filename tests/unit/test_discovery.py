@@ -141,8 +141,7 @@ def test_another_poll_url_in_the_spec_begins_anew() -> None:
             assert (await poller.get("orders")).status_url is None
 
     made.run(main)
-    _, first, *moved, last, _ = urls(made)
-    assert (first, set(moved), last) == ("poll /jobs/j1", {"poll /moved/1"}, "poll /v2/j1")
+    assert list(dict.fromkeys(urls(made)))[1:] == ["poll /jobs/j1", "poll /moved/1", "poll /v2/j1"]
 
 
 def test_a_damaged_status_url_is_refused_and_left_alone() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tarry.codec.observations import sent_on
@@ -10,6 +9,7 @@ from tarry.codec.reading import optional, parsed, read, text, texts, whole
 from tarry.core.answers import Answer, StatusUrl, Validators, answer
 from tarry.core.observation import Observation
 from tarry.core.texts import as_json_text, bounded
+from tarry.frozen import replace
 
 ANSWER_LIMIT = 4 << 20
 """Bytes of a body as JSON. A body that HTTP brought is kept whole: the id of a job that was made is in there somewhere."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tarry.codec.reading import VERSION, flag, items, optional, parsed, read, text, texts, versioned, whole
 from tarry.core import expressions
 from tarry.core.observation import CallError, Observation
-from tarry.core.texts import as_json_text, bounded, storable_text
+from tarry.core.texts import as_json_text, bounded_text, storable_text
 from tarry.errors import CheckpointError
 from tarry.words import CallKind, ErrorKind, Json
 
@@ -48,15 +47,14 @@ def encode_observation(seen: Observation, keep: str | None = None) -> str:
 
     Of the headers those stay that help to follow a job. A body that was cut is stored as text.
     """
-    body, is_whole = bounded(_kept(seen, keep), BODY_LIMIT)
+    body, is_whole = bounded_text(_kept(seen, keep), BODY_LIMIT)
     fields: dict[str, Json] = {
         "v": VERSION,
         "kind": str(seen.kind),
         "started_at": seen.started_at,
         "finished_at": seen.finished_at,
         "status": seen.status,
-        "headers": _headers(seen, lambda name: name in _KEPT_HEADERS),
-        "body": body,
+        "headers": {name: _header(value) for name, value in seen.headers.items() if name in _KEPT_HEADERS},
         "is_json": seen.is_json and is_whole,
         "url": None if seen.url is None else storable_text(seen.url)[:_URL_LIMIT],
     }
@@ -67,7 +65,8 @@ def encode_observation(seen: Observation, keep: str | None = None) -> str:
             "detail": storable_text(error.detail)[:_DETAIL_LIMIT],
             "sent": error.sent,
         }
-    return as_json_text({name: value for name, value in fields.items() if value is not None})
+    text = as_json_text({name: value for name, value in fields.items() if value is not None})
+    return text if body == "null" else f'{text[:-1]},"body":{body}}}'
 
 
 def decode_observation(stored: str) -> Observation:
@@ -94,7 +93,7 @@ def decode_observation(stored: str) -> Observation:
 
 def sent_on(seen: Observation) -> dict[str, Any]:
     """The headers that templates and conditions may read later."""
-    return _headers(seen, lambda name: name not in _DROPPED_HEADERS)
+    return {name: _header(value) for name, value in seen.headers.items() if name not in _DROPPED_HEADERS}
 
 
 def decode_timeline(stored: str | None) -> list[tuple[int, str, str | None]]:
@@ -112,8 +111,8 @@ def _kept(seen: Observation, keep: str | None) -> Json:
     return found
 
 
-def _headers(seen: Observation, is_kept: Callable[[str], bool]) -> dict[str, Any]:
-    return {name: storable_text(value)[:_HEADER_LIMIT] for name, value in seen.headers.items() if is_kept(name)}
+def _header(value: str) -> str:
+    return storable_text(value)[:_HEADER_LIMIT]
 
 
 def _marks(value: object) -> list[tuple[int, str, str | None]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tarry.codec.answers import decode_answer, decode_status_url, decode_validators
 from tarry.codec.observations import decode_timeline
 from tarry.codec.reading import parsed
 from tarry.codec.states import decode_state
 from tarry.core.state import JobState
 from tarry.errors import CheckpointError
+from tarry.frozen import replace
 from tarry.ports import JobRow
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from tarry.codec.reading import VERSION, count, flag, items, optional, read, text, versioned, whole
@@ -15,10 +16,10 @@ from tarry.words import Json, Outcome, Phase, Verdict, WaitSource
 def encode_state(state: JobState) -> str:
     """The state as JSON of under 2 KB; what has its default is left out."""
     fields: dict[str, Json] = {"v": VERSION}
-    for name, default in _STATE_DEFAULTS.items():
-        value = getattr(state, name)
-        if value != default:
-            fields[name] = _WRITERS.get(name, _same)(value)
+    for name, default, value in zip(_READERS, _DEFAULTS, _VALUES(state), strict=True):
+        if value is not default and value != default:
+            writer = _WRITERS.get(name)
+            fields[name] = value if writer is None else writer(value)
     return as_json_text(fields)
 
 
@@ -71,10 +72,6 @@ def _unknown(value: object) -> tuple[str, ...]:
     return tuple(map(text, items(value)))
 
 
-def _same(value: Json) -> Json:
-    return value
-
-
 _READERS: dict[str, Callable[[Any], Any]] = {
     "key": text,
     "phase": Phase,
@@ -113,12 +110,11 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 _REQUIRED: Any = object()
 
-_STATE_DEFAULTS: dict[str, Any] = {
-    name: getattr(JobState("", Phase.WAITING, 0, None, None), name)
-    if name not in {"key", "phase", "created_at"}
-    else _REQUIRED
-    for name in _READERS
-}
+_VALUES = attrgetter(*_READERS)
+_DEFAULTS: tuple[Any, ...] = tuple(
+    _REQUIRED if name in {"key", "phase", "created_at"} else value
+    for name, value in zip(_READERS, _VALUES(JobState("", Phase.WAITING, 0, None, None)), strict=True)
+)
 
 _WRITERS: dict[str, Callable[[Any], Json]] = {
     "streak": lambda streak: [streak.length, streak.spent, streak.since, streak.denied, streak.missing],

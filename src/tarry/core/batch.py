@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from tarry.core.model import Model
 from tarry.core.observation import CallError, Observation
 from tarry.core.request import Request
 from tarry.errors import SpecError
+from tarry.frozen import replace
 from tarry.words import SECOND, ErrorKind, Json, micros
 
 Missing = Literal["not_found", "pending", "transient"]

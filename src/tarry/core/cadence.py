@@ -7,7 +7,7 @@ stands in for the first three, and after a strategy that raised the default one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tarry.core import hints, phases, strategies
@@ -17,6 +17,7 @@ from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import Simple
 from tarry.core.texts import short
+from tarry.frozen import replace
 from tarry.words import MINUTE, SECOND, CallKind, Instant, Micros, WaitSource, micros
 
 BACKOFF_START: Micros = 5 * SECOND
@@ -140,6 +141,8 @@ def _lead(spec: JobSpec, state: JobState, deadline: Instant) -> Micros:
 def _strategic(spec: JobSpec, state: JobState) -> _Length:
     strategy, n = phases.in_force(spec.strategy, state)
     asked = _asked(strategy, n)
+    if strategy.jitter == "none":
+        return asked
     floor = micros(spec.limits.min_interval)
     return replace(asked, span=strategies.jittered(strategy.jitter, asked.span, floor, state.key, state.polls))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tarry.core import misses, templates
@@ -20,6 +20,7 @@ from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.templates import TemplateError
+from tarry.frozen import replace
 from tarry.words import CallKind, ErrorKind, Instant, Json, Micros, Outcome, WaitSource
 
 AnswerLike: TypeAlias = Observation | dict[str, Any]

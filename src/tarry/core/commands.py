@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tarry.core import cadence
 from tarry.core.cadence import Due
 from tarry.core.resuming import hastened, is_overdue
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
+from tarry.frozen import replace
 from tarry.words import Instant, micros
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -13,6 +12,7 @@ from tarry.core.expressions import DOCUMENT, checked
 from tarry.core.function import Function
 from tarry.core.judgement import FAILURES, SUCCESSES, Judgement, all_of, any_of
 from tarry.core.model import Model
+from tarry.frozen import replace
 from tarry.words import Verdict
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class Condition(Model):
     def effort(self) -> int:
         """How many times over it may go through an answer."""
         return 1
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether it does no more with an answer than follow a path."""
+        return False
 
     @property
     def is_plain(self) -> bool:

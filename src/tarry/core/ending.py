@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeAlias
 
 from tarry.core.decision import Decision, Stop
 from tarry.core.moves import Move, move
 from tarry.core.state import JobState
 from tarry.core.texts import short
+from tarry.frozen import replace
 from tarry.words import Instant, Outcome, Verdict
 
 Next: TypeAlias = tuple[JobState, Decision]

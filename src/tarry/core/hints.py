@@ -43,17 +43,18 @@ _LEAP_SECOND = 60
 
 def read(policy: Hints, seen: Observation) -> Hint | None:
     """The longest wait that the response asks for; None when it asks for none that makes sense."""
+    if policy.path is None and _HEADERS.keys().isdisjoint(seen.headers):
+        return None
     found = [Hint(min(span, CENTURY), name) for name, span in _spans(policy, seen) if span is not None and span > 0]
     return max(found, key=lambda hint: hint.span, default=None)
 
 
 def _spans(policy: Hints, seen: Observation) -> Iterator[tuple[str, Micros | None]]:
-    now = _server_time(seen)
     for name, parse in _HEADERS.items():
         if name in seen.headers:
-            yield name, parse(seen.headers[name].strip(" \t"), now)
+            yield name, parse(seen.headers[name].strip(" \t"), _server_time(seen))
     if policy.path is not None:
-        yield policy.path, _at_path(policy.path, policy.unit, seen, now)
+        yield policy.path, _at_path(policy.path, policy.unit, seen, _server_time(seen))
 
 
 def _server_time(seen: Observation) -> Instant:

@@ -7,7 +7,7 @@ gone, or a failed poll.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tarry.core import hints
@@ -20,6 +20,7 @@ from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.status_url import NowhereError
 from tarry.core.texts import short
+from tarry.frozen import replace
 from tarry.words import ErrorKind, Json, Verdict
 
 _ERROR = 160

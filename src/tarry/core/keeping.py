@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tarry.core import validators
 from tarry.core.answers import Answers, StatusUrl, answer
 from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.status_url import NowhereError, current, followed, redirected
+from tarry.frozen import replace
 from tarry.words import CallKind, Phase, Verdict
 
 
@@ -21,7 +20,8 @@ def kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, an
     found = _kept(spec, before, after, seen, answers)
     if seen.kind is not CallKind.POLL:
         return found
-    return replace(found, validators=validators.after_poll(spec, before, after, seen, answers, found))
+    marks = validators.after_poll(spec, before, after, seen, answers, found)
+    return found if marks is found.validators else replace(found, validators=marks)
 
 
 def _kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, answers: Answers) -> Answers:
@@ -42,11 +42,14 @@ def _kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, a
 
 def _judged(spec: JobSpec, after: JobState, seen: Observation, answers: Answers) -> Answers:
     is_first = answers.baseline is None and spec.reads_baseline
+    is_named, status_url = "poll" in spec.named, _status_url(spec, after, seen, answers)
+    if not (is_first or is_named) and status_url is answers.status_url:
+        return answers
     return replace(
         answers,
         baseline=answer(seen) if is_first else answers.baseline,
-        poll=answer(seen) if "poll" in spec.named else answers.poll,
-        status_url=_status_url(spec, after, seen, answers),
+        poll=answer(seen) if is_named else answers.poll,
+        status_url=status_url,
     )
 
 

@@ -12,8 +12,6 @@ the state of `step` before it sleeps. One that keeps no checkpoints may leave
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tarry.core import cadence
 from tarry.core.answers import Answers
 from tarry.core.ending import Next, end
@@ -24,6 +22,7 @@ from tarry.core.resuming import resume, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.submits import prepared, probed, submitted
+from tarry.frozen import replace
 from tarry.words import CallKind, Instant, Outcome, Phase, micros
 
 __all__ = ["cancelled", "resume", "sending", "start", "step"]
@@ -68,14 +67,14 @@ def sending(state: JobState, kind: CallKind, now: Instant) -> JobState:
     """The state to commit before a call leaves at `now`. Raises `IllegalMove`."""
     if kind not in _SENT:
         raise IllegalMove(state.phase, kind)
-    sent = replace(state, phase=move(state.phase, _SENT[kind]))
+    phase = move(state.phase, _SENT[kind])
     match kind:
         case CallKind.SUBMIT:
-            return replace(sent, submit_tries=state.submit_tries + 1)
+            return replace(state, phase=phase, submit_tries=state.submit_tries + 1)
         case CallKind.POLL:
-            return replace(sent, polled_at=now)
+            return replace(state, phase=phase, polled_at=now)
         case _:
-            return sent
+            return replace(state, phase=phase)
 
 
 def step(
@@ -106,4 +105,11 @@ def _counted(state: JobState, seen: Observation, now: Instant) -> JobState:
     last = started if state.polled_at is None else max(state.polled_at, started)
     # A nudge asks for a poll that starts after it; one that was on its way is not it.
     nudged_at = None if state.nudged_at is None or started >= state.nudged_at else state.nudged_at
-    return replace(sending(state, CallKind.POLL, last), polls=state.polls + 1, hold_until=None, nudged_at=nudged_at)
+    return replace(
+        state,
+        phase=move(state.phase, Move.POLL_SENT),
+        polled_at=last,
+        polls=state.polls + 1,
+        hold_until=None,
+        nudged_at=nudged_at,
+    )

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from tarry.core.condition import Condition, Path
 from tarry.core.evaluation import Listing, Reading
-from tarry.core.expressions import effort, roots, search
+from tarry.core.expressions import effort, is_path, roots, search
 from tarry.core.judgement import MOST_SEEN, Judgement, key_of, of_all, of_any, short
 from tarry.core.value_sets import Codes, Scalar, Values, check, table
 from tarry.words import Verdict
@@ -100,6 +100,10 @@ class Match(_Sorting):
     def effort(self) -> int:
         return effort(self.path)
 
+    @property
+    def is_walk(self) -> bool:
+        return self.over is None and is_path(self.path)
+
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         found = search(self.path, document, Reading if self.over is None else Listing)
         if self.over is not None and isinstance(found, list):
@@ -160,6 +164,10 @@ class Status(_Sorting):
     @property
     def roots(self) -> frozenset[str]:
         return frozenset({"status"})
+
+    @property
+    def is_walk(self) -> bool:
+        return True
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
         code = document.get("status")

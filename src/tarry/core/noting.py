@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tarry.core import expressions
 from tarry.core.document import excerpt
@@ -12,6 +11,7 @@ from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Seen
 from tarry.core.texts import as_text, short, stored_size
+from tarry.frozen import replace
 from tarry.words import Json, Verdict
 
 MAX_SEEN = 8
@@ -28,14 +28,22 @@ def noted(spec: JobSpec, state: JobState, judgement: Judgement | None, shown: di
     """The state with what the condition read: verdict, status, distinct values, progress."""
     if judgement is None:
         return state
+    found, status, unknown = state.seen, state.status, state.unknown
     for path, value in judgement.seen:
-        state = replace(state, seen=_counted(state.seen, short(path, _PATH), short(value, _VALUE)))
+        found = _counted(found, short(path, _PATH), short(value, _VALUE))
     if judgement.value is not None:
-        state = replace(state, status=short(judgement.value, _STATUS))
+        status = short(judgement.value, _STATUS)
         if judgement.verdict is Verdict.UNKNOWN:
-            state = replace(state, unknown=_remembered(state.unknown, short(judgement.value, _NAME)))
-    progress = _progress(_searched(spec.progress, shown))
-    return replace(state, verdict=judgement.verdict, progress=state.progress if progress is None else progress)
+            unknown = _remembered(unknown, short(judgement.value, _NAME))
+    progress = None if spec.progress is None else _progress(_searched(spec.progress, shown))
+    return replace(
+        state,
+        seen=found,
+        status=status,
+        unknown=unknown,
+        verdict=judgement.verdict,
+        progress=state.progress if progress is None else progress,
+    )
 
 
 def words_of(spec: JobSpec, seen: Observation, shown: dict[str, Json]) -> str | None:
@@ -50,7 +58,7 @@ def _counted(seen: tuple[Seen, ...], path: str, value: str) -> tuple[Seen, ...]:
     """One more of this value. A new one is left out when there is no room for it."""
     for index, old in enumerate(seen):
         if (old.path, old.value) == (path, value):
-            return (*seen[:index], replace(old, times=old.times + 1), *seen[index + 1 :])
+            return (*seen[:index], Seen(path, value, old.times + 1), *seen[index + 1 :])
     more = (*seen, Seen(path, value, 1))
     size = sum(stored_size(one.path) + stored_size(one.value) + _SEEN_OVERHEAD for one in more)
     return more if len(more) <= MAX_SEEN and size <= _SEEN_BYTES else seen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -16,6 +15,7 @@ from tarry.core.model import Model
 from tarry.core.policies import Count
 from tarry.core.state import JobState, Stage
 from tarry.core.strategies import Exponential, Fixed, Linear, Simple, Strategy
+from tarry.frozen import replace
 from tarry.words import Instant, micros
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from tarry.core.phases import AnyStrategy, Part, Phases, parts_of
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import Simple
+from tarry.frozen import replace
 from tarry.words import CallKind, Micros, Phase, WaitSource, micros, span
 
 _Wait: TypeAlias = Callable[[int], Micros]

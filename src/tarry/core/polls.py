@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeAlias
 
 from tarry.core import cadence, phases, stalls
@@ -18,9 +17,12 @@ from tarry.core.resuming import is_overdue, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import Confirming, JobState, Streak
 from tarry.core.status_url import NowhereError, followed, redirected
+from tarry.frozen import replace
 from tarry.words import Instant, Json, Outcome, Verdict, micros
 
 Planned: TypeAlias = Callable[[JobSpec, JobState, Observation, Instant], cadence.Schedule]
+
+_NONE = Streak()
 
 MAX_HOPS = 10
 """How often the status URL may be moved in a row before an answer is judged."""
@@ -37,12 +39,10 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
         case Sort.MOVED:
             return _moved(spec, state, finding, seen, now, answers)
         case Sort.UNCHANGED:
-            unchanged = replace(state, phase=move(state.phase, Move.POLL_UNCHANGED), streak=Streak())
+            unchanged = replace(state, phase=move(state.phase, Move.POLL_UNCHANGED), streak=_NONE)
             return _go_on(spec, unchanged, seen, now)
         case Sort.MISSING if _is_too_early_to_be_found(spec, state, now):
-            waiting = replace(
-                state, phase=move(state.phase, Move.POLL_PENDING), streak=Streak(), verdict=Verdict.PENDING
-            )
+            waiting = replace(state, phase=move(state.phase, Move.POLL_PENDING), streak=_NONE, verdict=Verdict.PENDING)
             return _go_on(spec, waiting, seen, now)
         case Sort.INVALID:
             return end(state, Outcome.INVALID, now, finding.error)
@@ -62,16 +62,16 @@ def _judged(
             followed(spec, state.key, seen, answers)
         except NowhereError as error:
             return _failed(spec, state, nowhere(error), seen, now)
-    state = replace(state, streak=Streak(), found=state.found + shows_it, hops=0)
+    found = state.found + shows_it
     if outcome is not None:
         before = state.confirming
         times = before.times + 1 if before is not None and before.outcome is outcome else 1
-        state = replace(state, confirming=Confirming(outcome, times))
+        state = replace(state, streak=_NONE, found=found, hops=0, confirming=Confirming(outcome, times))
         if times >= spec.confirm:
             return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
         return _go_on(spec, replace(state, phase=move(state.phase, Move.POLL_PENDING)), seen, now)
-    made = Move.POLL_BLOCKED if state.verdict is Verdict.BLOCKED else Move.POLL_PENDING
-    return _go_on(spec, replace(state, phase=move(state.phase, made), confirming=None), seen, now)
+    phase = move(state.phase, Move.POLL_BLOCKED if state.verdict is Verdict.BLOCKED else Move.POLL_PENDING)
+    return _go_on(spec, replace(state, streak=_NONE, found=found, hops=0, phase=phase, confirming=None), seen, now)
 
 
 def _moved(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, now: Instant, answers: Answers) -> Next:
@@ -85,7 +85,7 @@ def _moved(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, 
     state = replace(
         state,
         phase=move(state.phase, Move.POLL_MOVED),
-        streak=Streak(),
+        streak=_NONE,
         hops=state.hops + 1,
         verdict=None if finding.judgement is None else state.verdict,
         confirming=None,
@@ -150,5 +150,7 @@ def _go_on(
     stalled = stalls.is_stalled(spec.stall, state, now)
     if stalled and spec.stall is not None and spec.stall.fail:
         return end(state, Outcome.TIMED_OUT, now, stalls.reason(spec.stall, state))
-    state = phases.entered(spec.strategy, replace(state, stalled=stalled or state.stalled), now)
+    if stalled and not state.stalled:
+        state = replace(state, stalled=True)
+    state = phases.entered(spec.strategy, state, now)
     return scheduled(spec, state, planned(spec, state, seen, now), now)

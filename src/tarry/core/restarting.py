@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tarry.core import cadence
 from tarry.core.judging import is_repeatable
 from tarry.core.machine import start
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
+from tarry.frozen import replace
 from tarry.words import Instant, Outcome, Phase, WaitSource
 
 _NEVER_TAKEN = frozenset({Outcome.FAILED, Outcome.INVALID})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tarry.core import cadence
 from tarry.core.batch import Batch
 from tarry.core.cadence import Due, NoRoom, Schedule
@@ -14,6 +12,7 @@ from tarry.core.moves import Move, move
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Streak
+from tarry.frozen import replace
 from tarry.words import CallKind, Instant, Micros, Outcome, Phase, WaitSource, micros
 
 LOST = "the answer to the submit was lost"
@@ -134,7 +133,9 @@ def _call_or_wait(spec: JobSpec, state: JobState, kind: CallKind, due: Instant, 
     if due <= now:
         refresh = kind is CallKind.POLL and state.streak.denied == 1
         return state, Call(kind, _timeout(spec, state, kind, now), refresh)
-    source = state.wait_source if due == state.due else WaitSource.FLOOR
+    if due == state.due:
+        return state, Wait(due, state.wait_source)
+    source = WaitSource.FLOOR
     return replace(state, due=due, wait_source=source), Wait(due, source)
 
 

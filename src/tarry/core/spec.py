@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from tarry.core.batch import Batch
 from tarry.core.conditions import AnyCondition, Condition
 from tarry.core.durations import DurationLike
-from tarry.core.expressions import DOCUMENT, checked, effort
+from tarry.core.expressions import DOCUMENT, checked, effort, is_path
 from tarry.core.expressions import roots as roots_of
 from tarry.core.function import Function, as_function
 from tarry.core.limits import Limits
@@ -172,6 +172,15 @@ class JobSpec(Model):
         """Whether an answer to such a call is judged, and the next wait set, without a callable."""
         judge = self.until if kind is CallKind.POLL else self.submitted
         return (judge is None or judge.is_plain) and not self.strategy.functions
+
+    def is_walk(self, kind: CallKind) -> bool:
+        """Whether judging an answer to such a call does no more than follow a path in it, however large it is."""
+        return self._is_walk if kind is CallKind.POLL else False
+
+    @cached_property
+    def _is_walk(self) -> bool:
+        told = [path for path in (self.progress, self.reason, self.hints.path) if path is not None]
+        return self.is_plain(CallKind.POLL) and self.until.is_walk and all(map(is_path, told))
 
     def effort(self, kind: CallKind) -> int:
         """How many times over judging an answer to such a call may go through it."""

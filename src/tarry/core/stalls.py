@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tarry.core import durations
@@ -10,6 +9,7 @@ from tarry.core.durations import DurationLike, PositiveDuration
 from tarry.core.model import Model
 from tarry.core.state import JobState
 from tarry.core.texts import short
+from tarry.frozen import replace
 from tarry.words import Instant, Micros, Phase, Verdict, micros
 
 _STATUS = 60

@@ -10,7 +10,6 @@ was found stays until it is moved again: an answer without the value changes not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from tarry.core import templates
@@ -20,6 +19,7 @@ from tarry.core.origin import OriginError, check_found, origin_of, resolve
 from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.templates import MissingValue, TemplateError
+from tarry.frozen import replace
 
 _LOCATION = "{poll.headers.location}"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tarry.core import cadence
 from tarry.core.accepting import Meaning, read_baseline, read_probe, read_submit
 from tarry.core.answers import Answers, answer
@@ -17,6 +15,7 @@ from tarry.core.resuming import LOST, is_overdue, lost, out_of_time, resume, sch
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Streak
 from tarry.core.texts import short
+from tarry.frozen import replace
 from tarry.words import Instant, Outcome, micros
 
 _ERROR = 160

@@ -22,9 +22,13 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0
 }
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True).encode
+
+
 def plain(text: str) -> str:
     """The text on one line: control characters and lone surrogates are shown as escapes."""
-    return storable_text(text.translate(_CONTROLS))
+    return text if text.isascii() and text.isprintable() else storable_text(text.translate(_CONTROLS))
 
 
 def stored_size(text: str) -> int:
@@ -34,6 +38,8 @@ def stored_size(text: str) -> int:
 
 def short(text: str, limit: int) -> str:
     """The text on one line and, stored as JSON, in at most `limit` bytes; a cut shows as "…"."""
+    if len(text) <= limit and text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return text  # as it is, like most
     line = plain(text[:limit])  # every character takes a byte at least
     if len(text) <= limit and stored_size(line) <= limit:
         return line
@@ -50,7 +56,7 @@ def as_text(value: Json) -> str:
 
 def as_json_text(value: object, *, sort_keys: bool = False) -> str:
     """Compact JSON text; raises ValueError for NaN and infinities."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort_keys)
+    return _SORTED(value) if sort_keys else _COMPACT(value)
 
 
 def no_constant(name: str) -> NoReturn:
@@ -65,6 +71,19 @@ def bounded(value: object, limit: int) -> tuple[Json, bool]:
     if len(text) <= limit:
         return safe, True
     return text[:limit].decode("utf-8", "ignore") + f"… [cut, {len(text)} bytes]", False
+
+
+def bounded_text(value: object, limit: int) -> tuple[str, bool]:
+    """The value as JSON text of what can be stored in `limit` bytes, and whether that is all of it, as `bounded`."""
+    try:
+        text = _COMPACT(value)
+        is_whole = len(text) <= limit and (text.isascii() or len(text.encode()) <= limit)
+        if is_whole and text.count("[") + text.count("{") < _DEEPEST:
+            return text, True
+    except (ValueError, TypeError, RecursionError):
+        pass  # it holds what JSON text cannot
+    safe, is_whole = bounded(value, limit)
+    return _COMPACT(safe), is_whole
 
 
 def storable(value: object, depth: int = 0) -> Json:
@@ -94,4 +113,4 @@ def _storable_scalar(value: object) -> Json:
 
 def storable_text(text: str) -> str:
     """The text with lone surrogates shown as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -8,7 +8,6 @@ answer without them, a status URL that moved, an open run of `confirm`, another 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tarry.core.answers import Answers, Validators
@@ -16,6 +15,7 @@ from tarry.core.condition import Condition
 from tarry.core.hints import http_date
 from tarry.core.observation import Observation
 from tarry.core.request import Request
+from tarry.frozen import replace
 from tarry.words import SECOND
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 from tarry.core import cadence, hints
 from tarry.core.batch import Batch
@@ -21,6 +21,7 @@ from tarry.core.state import JobState
 from tarry.core.strategies import DEFAULT
 from tarry.core.validators import unmarked
 from tarry.errors import LeaseLost
+from tarry.frozen import replace
 from tarry.ports import Checkpoint, Clock, Store
 from tarry.runtime.aside import Aside, Misbehaved
 from tarry.runtime.calls import Calls
@@ -32,6 +33,7 @@ from tarry.runtime.hosts import Hosts, Turn
 from tarry.runtime.logbook import record
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
+from tarry.runtime.writer import Writer
 from tarry.words import SECOND, CallKind, ErrorKind
 
 _NEVER = Expression("`false`")
@@ -53,6 +55,11 @@ class Parts:
     token: Callable[[], str]
     herald: Herald
     namespace: str
+    writer: Writer
+
+
+_Made: TypeAlias = tuple[Hold, Call, Observation]
+"""A call that was made, as it was by then, what it saw, and the job after it."""
 
 
 class _Commanded(Exception):
@@ -70,6 +77,7 @@ class Drive:
         self._look = look
         self._store = parts.store
         self._units = parts.units
+        self._writer = parts.writer
         self._clock = parts.clock
         self._worker = parts.worker
         self._calls = parts.calls
@@ -95,7 +103,7 @@ class Drive:
             if after is None:
                 return
             hold = after
-        await self._units.run(self._store.release, [hold.grip], self._clock.now())
+        await self._writer.release(hold.grip)
         await self._herald.write_down(hold.row)
 
     async def _next(self, job: Followed, hold: Hold) -> Hold | None:
@@ -118,11 +126,11 @@ class Drive:
 
     async def _check(self, job: Followed, hold: Hold) -> None:
         """Read the row again: raises `_Commanded` after a command, `LeaseLost` when another has the job by now."""
-        for row in await self._units.run(self._store.rows, [job.id]):
-            if (row.fence, row.nonce, row.step) == (hold.grip.fence, hold.grip.nonce, hold.grip.step):
-                if row.cmd == hold.grip.cmd:
-                    return
-                raise _Commanded(hold.commanded(row, job.spec_of(row.spec)))
+        row = await self._writer.row(job.id)
+        if row is not None and (row.fence, row.nonce, row.step) == (hold.grip.fence, hold.grip.nonce, hold.grip.step):
+            if row.cmd == hold.grip.cmd:
+                return
+            raise _Commanded(hold.commanded(row, job.spec_of(row.spec)))
         raise LeaseLost(f"job {job.key!r} was taken by another; what was seen was not written")
 
     async def _call(self, job: Followed, hold: Hold, call: Call) -> Hold | None:
@@ -134,12 +142,10 @@ class Drive:
             return await self._permitted(job, hold)
         place = Place(hold.is_suspect, job.rouse)
         try:
-            async with self._turn(job, hold, call) as by_now:
-                if by_now is None or (by_now := await self._let_in(job, hold, by_now, place)) is None:
-                    return hold
-                call = by_now
-                hold, seen = await self._made(job, hold, call)
-                self._heed(hold, seen)
+            made = await self._made_in_turn(job, hold, call, place)
+            if made is None:
+                return hold
+            hold, call, seen = made
             after = await self._answered(job, hold, call, seen)
         finally:
             self.gate.leave(place)
@@ -147,21 +153,30 @@ class Drive:
             job.looked.set()
         return after
 
-    @asynccontextmanager
-    async def _turn(self, job: Followed, hold: Hold, call: Call) -> AsyncIterator[Call | None]:
-        """The host's turn for this call: gives the call as it is by then, None if it is not to be made any more."""
+    async def _made_in_turn(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
+        """Make the call in its host's turn; None if it is not to be made any more."""
         if isinstance(hold.spec.target(call.kind), Batch):
-            yield call  # the call that it shares with others takes one turn for all
-            return
+            # The call that it shares with others takes one turn for all.
+            return await self._made_past_the_gate(job, hold, call, place)
         turn = self._hosts.line_up(hold.host(call.kind), job.rouse, first=hold.state.closing)
         try:
             if not turn.granted:
                 await self._in_line(job, hold, turn)
-                yield self._by_now(job, hold, call)
-            else:
-                yield call
+                by_now = self._by_now(job, hold, call)
+                if by_now is None:
+                    return None
+                call = by_now
+            return await self._made_past_the_gate(job, hold, call, place)
         finally:
             self._hosts.leave(turn)
+
+    async def _made_past_the_gate(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
+        by_now = await self._let_in(job, hold, call, place)
+        if by_now is None:
+            return None
+        hold, seen = await self._made(job, hold, by_now)
+        self._heed(hold, seen)
+        return hold, by_now, seen
 
     async def _in_line(self, job: Followed, hold: Hold, turn: Turn) -> None:
         """Until the turn is granted, nobody waits, or the deadline is near: it goes before politeness."""
@@ -210,8 +225,7 @@ class Drive:
 
     async def _permitted(self, job: Followed, hold: Hold) -> Hold:
         """Commit the right to make one poll."""
-        (permitted,) = await self._units.run(self._store.reserve, [hold.grip])
-        if not permitted:
+        if not await self._writer.reserve(hold.grip):
             await self._check(job, hold)
             raise LeaseLost(f"job {job.key!r}: no poll is permitted here")
         return hold.reserved()
@@ -247,7 +261,9 @@ class Drive:
     async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
         """Judge what was seen; off the event loop, in the time of a call, where it may be slow."""
         spec, state, answers = hold.spec, hold.state, hold.answers
-        if spec.is_plain(call.kind) and size(seen.body, _LIGHT) * spec.effort(call.kind) <= _LIGHT:
+        if spec.is_walk(call.kind) or (
+            spec.is_plain(call.kind) and size(seen.body, _LIGHT) * spec.effort(call.kind) <= _LIGHT
+        ):
             return step(spec, state, seen, self._clock.now(), answers)
         try:
             async with asyncio.timeout(call.timeout / SECOND):
@@ -272,9 +288,10 @@ class Drive:
         return None if isinstance(decision, Stop) or write.release else after
 
     async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
-        write = replace(write, told=self._herald.told(hold.row))
-        (applied,) = await self._units.run(self._store.checkpoint, [write])
-        if not applied:
+        told = self._herald.told(hold.row)
+        if told is not None:
+            write = replace(write, told=told)
+        if not await self._writer.checkpoint(write):
             await self._check(job, hold)
             raise LeaseLost(f"job {job.key!r}: a checkpoint cannot be stored")
         after = hold.committed(write, state)

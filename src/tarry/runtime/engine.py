@@ -13,6 +13,7 @@ from tarry.core.machine import resume
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, ResultUnavailable, TarryError
 from tarry.ports import Checkpoint, JobRow
+from tarry.runtime.clock_watch import ClockWatch
 from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
@@ -44,7 +45,7 @@ class Engine:
         self._units = parts.units
         self._clock = parts.clock
         self._worker = parts.worker
-        self._token = parts.token
+        self._writer = parts.writer
         self._fetching = Fetching(parts)
         self.outbox = Outbox(parts, self._fetching)
         self._drive = Drive(parts, self.outbox.look)
@@ -54,9 +55,10 @@ class Engine:
         self._starting = asyncio.Lock()
         self._version: int | None = None
         self._closing = False
-        self.freed = 0
         self.pulse = Pulse()
         self.refused = 0
+        self.upheavals = 0
+        """How often many jobs may have become overdue at once: a worker died, or the clock jumped."""
         self._hurry = asyncio.Event()
 
     def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
@@ -82,7 +84,7 @@ class Engine:
         async with self._starting:
             if self._rounds is None and not self._closing:
                 await self._worker.keep()
-                self.freed += await self._worker.bury()
+                self.upheavals += await self._worker.bury()
                 if self.is_closing:
                     await self._worker.retire()
                 else:
@@ -181,25 +183,24 @@ class Engine:
         except Exception:
             log.exception("job %r cannot be driven here", job.key)
             job.broke = True
-            for found in await self._units.run(self._store.rows, [job.id]):
-                if found.owner == row.owner:
-                    await self._write_off(found, self._clock.now())
+            found = await self._writer.row(job.id)
+            if found is not None and found.owner == row.owner:
+                await self._write_off(found, self._clock.now())
         finally:
             self.give_back(job)
             job.driven.set()
 
     async def _fetch_taken(self, job: Followed) -> None:
         """The result of a job that ended while it was driven here, once."""
-        for row in await self._units.run(self._store.rows, [job.id]):
-            if row.outcome is not None:
-                await self._fetching.run(job, row)
+        row = await self._writer.row(job.id)
+        if row is not None and row.outcome is not None:
+            await self._fetching.run(job, row)
 
     async def _advance(self, job: Followed) -> None:
         """Look once, then hold and drive the job, or rest until it can be held."""
-        found = await self._units.run(self._store.rows, [job.id])
-        if not found:
+        row = await self._writer.row(job.id)
+        if row is None:
             raise JobNotFound(f"job {job.key!r} is gone from the store")
-        (row,) = found
         if row.outcome is not None:
             await self._fetching.run(job, row)
             return
@@ -241,36 +242,38 @@ class Engine:
             return None
         if not job.runs_here(job.spec_of(row.spec)):
             return None
-        claimed = await self._units.run(self._store.claim, worker, self._token(), now, [job.id])
-        if not claimed:
+        claimed = await self._writer.claim(worker, job.id)
+        if claimed is None:
             return None
         job.held_by = worker
-        return Hold.of(claimed[0], job.spec_of(claimed[0].spec))
+        return Hold.of(claimed, job.spec_of(claimed.spec))
 
     async def _write_off(self, row: JobRow, now: Instant) -> None:
         """Give up a job whose loop broke here: a permit may have been used, so it counts."""
-        await self._units.run(
-            self._store.checkpoint,
-            [
-                Checkpoint(
-                    grip=row.grip,
-                    state=row.state,
-                    phase=row.phase,
-                    polls=row.polls + row.reserved,
-                    polled_at=now if row.reserved else row.polled_at,
-                    due=max(row.due or now, now + row.floor),
-                    deadline=row.deadline,
-                    max_polls=row.max_polls,
-                    release=True,
-                )
-            ],
+        await self._writer.checkpoint(
+            Checkpoint(
+                grip=row.grip,
+                state=row.state,
+                phase=row.phase,
+                polls=row.polls + row.reserved,
+                polled_at=now if row.reserved else row.polled_at,
+                due=max(row.due or now, now + row.floor),
+                deadline=row.deadline,
+                max_polls=row.max_polls,
+                release=True,
+            )
         )
 
     async def _round_forever(self) -> None:
+        watch = ClockWatch(self._clock)
         while True:
             wanted_at = self._clock.now() + LOOK_EVERY
             await self._clock.sleep(LOOK_EVERY)
             self.pulse.lag = max(self._clock.now() - wanted_at, 0)
+            if watch.has_jumped():
+                self.upheavals += 1
+                for job in self._jobs.values():
+                    job.recount()
             try:
                 await self._round()
                 self.pulse.at = self._clock.now()
@@ -285,7 +288,7 @@ class Engine:
         """Renew, free the jobs of the dead, and look at every job followed, if anything changed."""
         if not await self._worker.keep():
             await self._worker.keep()
-        self.freed += await self._worker.bury()
+        self.upheavals += await self._worker.bury()
         version = await self._units.run(self._store.version)
         if version != self._version or self.outbox.is_due:
             self.outbox.look()

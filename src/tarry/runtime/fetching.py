@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from tarry.codec import decode_spec, encode_state, state_of
@@ -15,6 +14,7 @@ from tarry.core.observation import Observation
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
 from tarry.core.texts import as_json_text
+from tarry.frozen import replace
 from tarry.ports import Event, JobRow
 from tarry.runtime.drive import Parts
 from tarry.runtime.followed import Followed

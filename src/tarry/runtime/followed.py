@@ -9,12 +9,12 @@ from tarry.codec import decode_spec, differences
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
-from tarry.words import SECOND, Instant, Micros
+from tarry.words import DAY, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
 
-_SLICE = SECOND
-"""The longest sleep before the clock is read again: a suspend is noticed within it."""
+LONGEST: Micros = DAY
+"""The longest rest before the clock is read again; where the clock jumps, all rests are measured anew (`recount`)."""
 
 
 class Followed:
@@ -43,7 +43,8 @@ class Followed:
         self.broke = False
         self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
         self._clock = clock
-        self._roused = asyncio.Event()
+        self._is_roused = False
+        self._bell: asyncio.Future[None] | None = None
 
     def finish(self, row: JobRow) -> None:
         """The job is over."""
@@ -60,7 +61,13 @@ class Followed:
 
     def rouse(self) -> None:
         """End the loop's rest, so that it looks again."""
-        self._roused.set()
+        self._is_roused = True
+        self.recount()
+
+    def recount(self) -> None:
+        """Have the rest measured anew: the clock was set, or the machine slept."""
+        if self._bell is not None and not self._bell.done():
+            self._bell.set_result(None)
 
     def glanced(self, seen: Glance | None) -> None:
         """Rouse the loop when the row moved on without it, got a command, or is gone."""
@@ -100,16 +107,18 @@ class Followed:
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""
-        while not self._roused.is_set():
-            left = SECOND if until is None else until - self._clock.now()
+        loop = asyncio.get_running_loop()
+        while not self._is_roused:
+            left = LONGEST if until is None else min(until - self._clock.now(), LONGEST)
             if left <= 0:
                 return False
+            self._bell = loop.create_future()
+            alarm = loop.call_later(left / SECOND, self.recount)
             try:
-                async with asyncio.timeout(min(left, _SLICE) / SECOND):
-                    await self._roused.wait()
-            except TimeoutError:
-                continue
-        self._roused.clear()
+                await self._bell
+            finally:
+                alarm.cancel()
+        self._is_roused = False
         return True
 
     async def wait(self, patience: Micros | None) -> JobRow:

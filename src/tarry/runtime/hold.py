@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from tarry.codec import encode_observation, encode_state, state_of
@@ -20,6 +20,7 @@ from tarry.core.state import JobState
 from tarry.core.status_url import current
 from tarry.core.texts import as_json_text
 from tarry.core.validators import is_unchanged
+from tarry.frozen import replace
 from tarry.ports import SUSPECT, Checkpoint, Event, Grip, JobRow
 from tarry.runtime.changes import changes
 from tarry.runtime.hosts import host_of
@@ -33,6 +34,8 @@ RESERVE_WITHIN: Micros = 5 * SECOND
 RELEASE_BEYOND: Micros = 30 * SECOND
 """A wait longer than this gives the job up until it is due."""
 
+_OF_ANSWERS = frozenset({"submit", "baseline", "poll", "status_url", "validators"})
+_TEXTS = (*_OF_ANSWERS, "last", "timeline", "carried")
 _NEXT = {
     Phase.PREPARING: CallKind.BASELINE,
     Phase.SUBMITTING: CallKind.SUBMIT,
@@ -45,7 +48,7 @@ _NEXT = {
 class Hold:
     """A held job between two commits; every commit gives a new one.
 
-    `permit` is true while one poll is reserved and unspent.
+    `permit` is true while one poll is reserved and unspent; `answers` is what was answered so far.
     """
 
     row: JobRow
@@ -53,20 +56,16 @@ class Hold:
     state: JobState
     grip: Grip
     permit: bool
+    answers: Answers
 
     @classmethod
     def of(cls, row: JobRow, spec: JobSpec) -> Self:
         """The hold of a row just claimed; `spec` is what its text says."""
-        return cls(row, spec, state_of(row), row.grip, permit=row.reserved == 1)
+        return cls(row, spec, state_of(row), row.grip, permit=row.reserved == 1, answers=answers_of(row))
 
     def commanded(self, row: JobRow, spec: JobSpec) -> Self:
         """The hold after a command came; a permit that was spent stays spent."""
         return replace(self.of(row, spec), permit=self.permit)
-
-    @property
-    def answers(self) -> Answers:
-        """What was answered so far."""
-        return answers_of(self.row)
 
     @property
     def next_kind(self) -> CallKind:
@@ -114,28 +113,24 @@ class Hold:
             write = self._write(state, changes(self.state, state, kind, now))
         else:
             write = self._with_answer(state, seen, now)
-        write = replace(write, output=output)
+        if output is not None:
+            write = replace(write, output=output)
         return self._with_wait(write, state, decision.due - now) if isinstance(decision, Wait) else write
 
     def committed(self, write: Checkpoint, state: JobState) -> Self:
         """The hold after the write was applied."""
+        texts = {name: text for name in _TEXTS if (text := getattr(write, name)) is not None}
         row = replace(
             self.row,
-            last=write.last or self.row.last,
-            submit=write.submit or self.row.submit,
-            baseline=write.baseline or self.row.baseline,
-            poll=write.poll or self.row.poll,
-            status_url=write.status_url or self.row.status_url,
-            validators=write.validators or self.row.validators,
-            timeline=write.timeline or self.row.timeline,
-            carried=write.carried or self.row.carried,
             max_polls=write.max_polls,
             event_seq=self.row.event_seq + len(write.events),
             told=max(self.row.told, write.told or 0),
             strikes=self.row.strikes if write.phase is Phase.SENDING else 0,
+            **texts,
         )
         grip = replace(self.grip, step=self.grip.step + 1)
-        return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1)
+        answers = self.answers if _OF_ANSWERS.isdisjoint(texts) else answers_of(row)
+        return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1, answers=answers)
 
     def _write(self, state: JobState, events: Sequence[Event]) -> Checkpoint:
         return Checkpoint(
@@ -158,16 +153,18 @@ class Hold:
         before = self.answers
         after = kept(self.spec, self.state, state, seen, before)
         events = changes(self.state, state, seen.kind, now, moved_to=moved_to(before, after))
-        write = replace(self._write(state, events), carried=seen.carried, **changed_texts(before, after, seen))
-        # An answer on the way to the job is shown as its last one only where no other will come.
-        is_last = seen.kind is CallKind.POLL or state.outcome is not None
-        if is_last and not is_unchanged(seen, before):
-            write = replace(write, last=encode_observation(seen, self.spec.keep))
+        texts = changed_texts(before, after, seen)
         is_poll = seen.kind is CallKind.POLL
-        return replace(write, timeline=extended(self.row.timeline, self.state, state)) if is_poll else write
+        # An answer on the way to the job is shown as its last one only where no other will come.
+        if (is_poll or state.outcome is not None) and not is_unchanged(seen, before):
+            texts["last"] = encode_observation(seen, self.spec.keep)
+        if is_poll:
+            texts["timeline"] = extended(self.row.timeline, self.state, state)
+        return replace(self._write(state, events), carried=seen.carried, **texts)
 
     def _with_wait(self, write: Checkpoint, state: JobState, wait: Micros) -> Checkpoint:
         polls_next = state.phase in {Phase.WAITING, Phase.BLOCKED}
         is_open = self.row.max_polls is None or state.polls < self.row.max_polls
         reserve = polls_next and is_open and wait <= RESERVE_WITHIN
-        return replace(write, reserved=int(reserve), release=wait > RELEASE_BEYOND)
+        release = wait > RELEASE_BEYOND
+        return replace(write, reserved=int(reserve), release=release) if reserve or release else write

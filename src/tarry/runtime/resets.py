@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from tarry.codec import decode_spec, encode_answer, encode_spec, encode_state, fingerprint, state_of
@@ -13,6 +12,7 @@ from tarry.core.restarting import followed_anew, submitted_anew
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.errors import SpecError, StoreError
+from tarry.frozen import replace
 from tarry.ports import Event, JobRow, Restart, StoredEvent
 from tarry.runtime.drive import Parts
 from tarry.runtime.jobs import Jobs

@@ -71,9 +71,9 @@ class Sweep:
         self._known: dict[int, _Known] = {}
         self._is_crowded = False
         self._stagger = Stagger(began=0, overdue=0)
-        self._freed: int | None = None
         self.late: Micros = 0
         """By how much the oldest job of the last round was late."""
+        self._upheavals: int | None = None
 
     async def run(self, *, until_idle: bool) -> None:
         """Poll what is due until the engine closes, or until no job is left that could be polled here."""
@@ -95,10 +95,10 @@ class Sweep:
                 self._engine.give_back(job)
 
     async def _spread_what_is_overdue(self) -> None:
-        """At the begin, and when the jobs of a worker that died were freed."""
-        if self._freed == self._engine.freed:
+        """At the begin, when the jobs of a worker that died were freed, and after a jump of the clock."""
+        if self._upheavals == self._engine.upheavals:
             return
-        self._freed, now = self._engine.freed, self._clock.now()
+        self._upheavals, now = self._engine.upheavals, self._clock.now()
         overdue, _ = await self._units.run(self._store.due, self._namespace, now - LATE, FIRST, MOST)
         self._stagger = Stagger(now, len(overdue))
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 from tarry.codec import decode_timeline
 from tarry.core.results import Tick
 from tarry.core.state import JobState
-from tarry.core.texts import as_json_text
 from tarry.words import MILLISECOND, Instant, moment
 
 LENGTH = 64
 
 
 def extended(ring: str | None, before: JobState, after: JobState) -> str:
-    """The ring with one more poll: [milliseconds since creation, verdict, what set the wait after it]."""
+    """The ring with one more poll: [milliseconds since creation, verdict, what set the wait after it].
+
+    The text is extended as it is: it was checked when the job was claimed, and its words are our own.
+    """
     started = after.polled_at if after.polled_at is not None else after.created_at
     moved = after.hops > before.hops
     failed = after.streak.length > before.streak.length
     verdict = after.outcome or ("error" if failed else "redirect" if moved else after.verdict or "pending")
-    source = None if after.outcome else after.wait_source.value
-    mark = ((started - after.created_at) // MILLISECOND, str(verdict), source)
-    marks = decode_timeline(ring)
-    if marks:
-        # What set the wait that this poll ended: not what was planned, if a command or a restart came in between.
-        marks[-1] = (*marks[-1][:2], before.wait_source.value)
-    return as_json_text([*marks, mark][-LENGTH:])
+    source = "null" if after.outcome else f'"{after.wait_source}"'
+    mark = f'[{(started - after.created_at) // MILLISECOND},"{verdict}",{source}]'
+    if ring is None or ring == "[]":
+        return f"[{mark}]"
+    # What set the wait that this poll ended: not what was planned, if a command or a restart came in between.
+    begin, _, _ = ring.rpartition(",")
+    begin = f'{begin},"{before.wait_source}"]'
+    if begin.count("],[") >= LENGTH - 1:
+        begin = f"[{begin.partition('],')[2]}"
+    return f"{begin},{mark}]"
 
 
 def ticks(ring: str | None, created_at: Instant) -> tuple[Tick, ...]:

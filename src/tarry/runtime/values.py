@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tarry.codec import (
@@ -17,6 +16,7 @@ from tarry.codec import (
 from tarry.core.answers import Answers, answer
 from tarry.core.observation import Observation
 from tarry.core.origin import masked
+from tarry.frozen import replace
 from tarry.ports import JobRow
 
 
@@ -33,6 +33,8 @@ def answers_of(row: JobRow) -> Answers:
 
 def changed_texts(before: Answers, after: Answers, seen: Observation) -> dict[str, Any]:
     """The columns of the answers that `seen` changed, with their new texts."""
+    if after is before:
+        return {}
     names = [name for name in ("submit", "baseline", "poll") if getattr(after, name) is not getattr(before, name)]
     text = encode_answer(seen) if names else ""
     columns = dict.fromkeys(names, text)
@@ -45,6 +47,8 @@ def changed_texts(before: Answers, after: Answers, seen: Observation) -> dict[st
 
 def moved_to(before: Answers, after: Answers) -> str | None:
     """The new status URL as it may be shown; None when that is the old one."""
+    if after.status_url is before.status_url:
+        return None
     old, new = (None if one.status_url is None else masked(one.status_url.url) for one in (before, after))
     return None if new == old else new
 

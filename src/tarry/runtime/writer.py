@@ -1,0 +1,90 @@
+"""Group commit: what the jobs of a process ask of the store at about the same time is asked together.
+
+While one call is on the store's thread, whoever comes joins the next: a lone job
+waits for nobody, and under load one transaction serves hundreds of jobs. A write is answered
+after the commit that it was part of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from tarry.ports import Checkpoint, Clock, Grip, JobRow, Store
+from tarry.runtime.units import Units, drained
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+MOST = 500
+"""How many jobs one call is for."""
+
+
+class Together(Generic[Item, Answer]):
+    """One call for many items, in the order in which they came; `ask` gives an answer for each."""
+
+    def __init__(self, ask: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]) -> None:
+        self._ask = ask
+        self._line: list[tuple[Item, asyncio.Future[Answer]]] = []
+        self._asking: asyncio.Task[None] | None = None
+
+    async def __call__(self, item: Item) -> Answer:
+        """The answer for this item; a caller that is cancelled still waits for it, then is cancelled."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._line.append((item, answer))
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_for_all(), name="tarry group commit")
+        return await drained(answer)
+
+    async def _ask_for_all(self) -> None:
+        try:
+            while self._line:
+                batch, self._line = self._line[:MOST], self._line[MOST:]
+                await self._ask_for(batch)
+        finally:
+            self._asking = None
+
+    async def _ask_for(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
+        try:
+            answers = await self._ask([item for item, _ in batch])
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is the answer that all of them get
+            for _, waiting in batch:
+                waiting.set_exception(error)
+            return
+        for (_, waiting), answer in zip(batch, answers, strict=True):
+            waiting.set_result(answer)
+
+
+class Writer:
+    """The store calls that each job makes, one job at a time for the caller and many at once for the store."""
+
+    def __init__(self, store: Store, units: Units, clock: Clock, token: Callable[[], str]) -> None:
+        self._store = store
+        self._units = units
+        self._clock = clock
+        self._token = token
+        self.checkpoint: Together[Checkpoint, bool] = Together(partial(units.run, store.checkpoint))
+        self.reserve: Together[Grip, bool] = Together(partial(units.run, store.reserve))
+        self.release: Together[Grip, bool] = Together(self._release)
+        self.row: Together[int, JobRow | None] = Together(self._rows)
+        self._claims: dict[int, Together[int, JobRow | None]] = {}
+
+    async def claim(self, worker: int, job: int) -> JobRow | None:
+        """The row of a job that this worker holds from now on; None when it cannot be had."""
+        if worker not in self._claims:
+            self._claims = {worker: Together(partial(self._claim, worker))}
+        return await self._claims[worker](job)
+
+    async def _release(self, grips: Sequence[Grip]) -> Sequence[bool]:
+        return await self._units.run(self._store.release, grips, self._clock.now())
+
+    async def _rows(self, jobs: Sequence[int]) -> Sequence[JobRow | None]:
+        found = {row.id: row for row in await self._units.run(self._store.rows, jobs)}
+        return [found.get(job) for job in jobs]
+
+    async def _claim(self, worker: int, jobs: Sequence[int]) -> Sequence[JobRow | None]:
+        claimed = await self._units.run(self._store.claim, worker, self._token(), self._clock.now(), jobs)
+        found = {row.id: row for row in claimed}
+        return [found.get(job) for job in jobs]

@@ -1,0 +1,88 @@
+"""Group commit: what comes while a call is under way goes into the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from tarry.runtime.writer import MOST, Together
+from tarry.testing import FakeClock
+
+
+class Counter:
+    """Answers each number with its square, one second a call; remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[int]] = []
+
+    async def ask(self, numbers: Sequence[int]) -> list[int]:
+        self.asked.append(list(numbers))
+        await asyncio.sleep(1)
+        if 13 in numbers:
+            raise ValueError("thirteen")
+        return [number**2 for number in numbers]
+
+
+def test_a_lone_item_waits_for_nobody() -> None:
+    """It is asked for at once, alone."""
+    counter = Counter()
+    assert FakeClock().run(lambda: Together(counter.ask)(3)) == 9
+    assert counter.asked == [[3]]
+
+
+def test_what_comes_while_a_call_runs_shares_the_next() -> None:
+    """In the order in which it came, each with its own answer."""
+    counter, clock = Counter(), FakeClock()
+
+    async def main() -> list[int]:
+        together = Together(counter.ask)
+        first = asyncio.create_task(together(1))
+        await asyncio.sleep(0.5)
+        return [*await asyncio.gather(*map(together, range(2, 40))), await first]
+
+    assert clock.run(main) == [*(number**2 for number in range(2, 40)), 1]
+    assert counter.asked == [[1], list(range(2, 40))]
+
+
+def test_a_call_is_for_a_bounded_number() -> None:
+    """A crowd is served in parts."""
+    counter = Counter()
+
+    async def main() -> None:
+        await asyncio.gather(*map(Together(counter.ask), range(14, 14 + 2 * MOST)))
+
+    FakeClock().run(main)
+    assert [len(asked) for asked in counter.asked] == [MOST, MOST]
+
+
+def test_an_error_is_the_answer_of_all_that_shared_the_call() -> None:
+    """And of nobody else."""
+    counter = Counter()
+
+    async def main() -> None:
+        together = Together(counter.ask)
+        both = await asyncio.gather(together(12), together(13), return_exceptions=True)
+        assert list(map(repr, both)) == ["ValueError('thirteen')"] * 2
+        assert await together(4) == 16
+
+    FakeClock().run(main)
+
+
+def test_a_caller_that_is_cancelled_waits_for_the_end() -> None:
+    """What its call did is known by then, and the others get their answers."""
+    counter, clock = Counter(), FakeClock()
+
+    async def main() -> None:
+        together = Together(counter.ask)
+        one, other = asyncio.create_task(together(2)), asyncio.create_task(together(3))
+        await asyncio.sleep(0.5)
+        begun = clock.now()
+        one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await one
+        assert clock.now() - begun == 500_000
+        assert await other == 9
+
+    clock.run(main)
