@@ -116,12 +116,11 @@ class Poller:
             finally:
                 self._end_thread()
             raise
-        worker = Worker(self._store, self._units, self._clock, self._token, self._lease)
         parts = Parts(
             store=self._store,
             units=self._units,
             clock=self._clock,
-            worker=worker,
+            worker=Worker(self._store, self._units, self._clock, self._token, self._lease),
             calls=self._calls,
             hosts=self._hosts,
             aside=self._aside,
