@@ -13,10 +13,12 @@ from sqlalchemy.pool import StaticPool
 from tarry.errors import StoreError, StoreUnavailable
 from tarry.ports import Store
 from tarry.store import MemoryStore, SqlStore, files, locks, open_store, sqlite
+from tarry.store.compiled import COMPILED
 from tarry.store.files import Identity, network_kind
 from tarry.store.locks import FileLocks, NoLocks
 from tarry.store.sqlite import journal_mode, sqlite_path
 from tarry.store.tables import Tables
+from tests.contract.bench import START, held
 
 
 @pytest.mark.parametrize(
@@ -135,6 +137,21 @@ def test_all_tables_carry_the_prefix() -> None:
     """So that they can live beside an application's own."""
     names = set(Tables("my_").metadata.tables)
     assert names == {"my_meta", "my_worker", "my_spec", "my_job", "my_event", "my_outbox"}
+
+
+def test_what_one_store_compiled_the_next_one_uses() -> None:
+    """A program with many stores, as tests are, works its SQL out once; under another prefix it is other SQL."""
+
+    def sizes(prefix: str) -> int:
+        store = MemoryStore(prefix=prefix)
+        store.open(START)
+        held(store)
+        store.close()
+        return len(COMPILED)
+
+    known = sizes("first_")
+    assert sizes("first_") == known
+    assert sizes("second_") > known
 
 
 MOUNTS = """\

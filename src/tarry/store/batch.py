@@ -76,15 +76,16 @@ class _Given:
     def __init__(self, types: Mapping[str, Any], make: Callable[[Values], Any]) -> None:
         self._types = types
         self._make = make
-        self._texts: dict[int, str] = {}
+        self._texts: dict[tuple[str, int], str] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> Iterator[CursorResult[Any]]:
         for start in range(0, len(rows), MOST):
             part = rows[start : start + MOST]
             size = 1 << (len(part) - 1).bit_length()
-            sql = self._texts.get(size)
+            kind = (connection.dialect.name, size)
+            sql = self._texts.get(kind)
             if sql is None:
-                sql = self._texts[size] = self._text(connection.dialect, size)
+                sql = self._texts[kind] = self._text(connection.dialect, size)
             values = (*chain.from_iterable(part), *(None,) * ((size - len(part)) * len(self._types)))
             # The text goes to the driver as it is: what SQLAlchemy does for each parameter costs more than the write.
             yield connection.exec_driver_sql(sql, values)

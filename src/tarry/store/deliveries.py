@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -140,6 +141,7 @@ class SqlDeliveries:
             append(connection, self._sql, job, [event])
 
 
+@cache
 def owing(outbox: Table, job: Table) -> Batch:
     """Adds deliveries of a job's run, each once: the same kind is not owed twice."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, Update, select
@@ -20,7 +21,7 @@ from tarry.store.deliveries import owing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append_all
 from tarry.store.rows import clean, cleaned, spec_hash
-from tarry.store.statements import Statements
+from tarry.store.statements import Statements, statements_on
 from tarry.store.tables import Tables
 from tarry.words import Instant
 
@@ -80,6 +81,12 @@ class Swap:
             return [True] * len(rows)
         before = self._applied.numbers(connection, [row for row in rows if row[0] not in written])
         return [row[0] in written or row[0] in before for row in rows]
+
+
+@cache
+def holding_on(tables: Tables) -> Holding:
+    """What writes under grips to these tables, made once."""
+    return Holding(tables, statements_on(tables))
 
 
 class Holding:

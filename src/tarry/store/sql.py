@@ -22,15 +22,15 @@ from tarry.store.commands import Commands
 from tarry.store.deliveries import SqlDeliveries, owing
 from tarry.store.doctor import Finding, examine
 from tarry.store.faults import Unstorable
-from tarry.store.holding import Holding, Missed
+from tarry.store.holding import Missed, holding_on
 from tarry.store.inventory import Inventory, inventory
 from tarry.store.journal import append, read_after
 from tarry.store.migrations import migrate
 from tarry.store.retention import Retention
 from tarry.store.rows import check_key, claimed_row, clean, cleaned, fits, glance, job_row, new_job, spec_hash
 from tarry.store.sqlite import Database, SqliteFile, sqlite_path
-from tarry.store.statements import Statements
-from tarry.store.tables import Tables
+from tarry.store.statements import statements_on
+from tarry.store.tables import tables_under
 from tarry.store.workers import Workers
 from tarry.words import DeliveryKind, Instant, Micros, Outcome, Phase
 
@@ -50,15 +50,15 @@ class SqlStore:
     """
 
     def __init__(self, store: str | URL | Engine | Database, *, prefix: str = "tarry_") -> None:
-        self.tables = Tables(prefix)
+        self.tables = tables_under(prefix)
         self._database = _database(store) if isinstance(store, str | URL | Engine) else store
-        self._sql = Statements(self.tables)
+        self._sql = statements_on(self.tables)
         self._workers = Workers(self._database, self.tables, self._sql)
         self._backlog = Backlog(self._database, self.tables, self._sql)
         self._commands = Commands(self._database, self.tables, self._sql)
         self._retention = Retention(self._database, self.tables)
         self._owing = owing(self.tables.outbox, self.tables.job)
-        self._holding = Holding(self.tables, self._sql)
+        self._holding = holding_on(self.tables)
         self.deliveries: Deliveries = SqlDeliveries(self._database, self.tables, self._sql, self._workers.is_alive)
         self.blocking = self._database.blocking
 

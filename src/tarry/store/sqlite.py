@@ -29,6 +29,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from tarry.errors import StoreError, StoreUnavailable
+from tarry.store.compiled import COMPILED
 from tarry.store.faults import translated
 from tarry.store.files import Identity, check_same, create_private, network_kind
 from tarry.store.locks import Locks, NoLocks, locks_beside
@@ -186,6 +187,7 @@ class SqliteFile:
             max_overflow=0,
             pool_timeout=_POOL_SECONDS,
             hide_parameters=True,
+            execution_options={"compiled_cache": COMPILED},
             connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
         )
         return _begun_by(engine, begin, prepare)
@@ -212,6 +214,7 @@ class SqliteMemory:
             "sqlite://",
             poolclass=StaticPool,
             hide_parameters=True,
+            execution_options={"compiled_cache": COMPILED},
             connect_args={"check_same_thread": False, "isolation_level": None},
         )
         self._engine = _begun_by(engine, "BEGIN IMMEDIATE", _prepare_nothing)

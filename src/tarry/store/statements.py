@@ -8,6 +8,7 @@ Parameters carry the prefix `p_`.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -64,6 +65,12 @@ def p(column: Column[Any]) -> Any:
 def ids(name: str = "p_ids") -> Any:
     """A parameter for a list of ids; an empty list is fine."""
     return bindparam(name, expanding=True)
+
+
+@cache
+def statements_on(tables: Tables) -> Statements:
+    """The statements on these tables, made once."""
+    return Statements(tables)
 
 
 class Statements:

@@ -14,6 +14,7 @@ that every checkpoint writes are not.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, SmallInteger, String, Table, Text
 
@@ -23,6 +24,12 @@ _PREFIX = re.compile(r"[a-z_][a-z0-9_]{0,30}")
 
 # SQLite numbers rows by itself only where the type says exactly INTEGER.
 _Id = BigInteger().with_variant(Integer, "sqlite")
+
+
+@cache
+def tables_under(prefix: str) -> Tables:
+    """The tables of a prefix, made once: what is worked out for one store holds for the next, its SQL too."""
+    return Tables(prefix)
 
 
 class Tables:
