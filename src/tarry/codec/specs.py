@@ -22,7 +22,7 @@ def encode_spec(spec: JobSpec) -> str:
     return as_json_text({"v": VERSION, "spec": _set_fields(spec)})
 
 
-@lru_cache(maxsize=128)  # every claim reads the spec, and a job that sleeps long is claimed for each poll
+@lru_cache(maxsize=1024)  # a round of a worker reads the specs of hundreds of jobs, each twice
 def decode_spec(text: str) -> JobSpec:
     """The spec. Raises `CheckpointError` that names what is damaged or newer."""
     fields = versioned(text, "spec")

@@ -63,6 +63,7 @@ def search(expression: str, document: Any, reading: type[Reading] = Reading) -> 
     return run.measured(found) if compiled.shares else found
 
 
+@lru_cache(maxsize=1024)
 def checked(expression: str, within: frozenset[str] | None = None) -> str:
     """The expression unchanged, if it can work.
 

@@ -23,6 +23,7 @@ from tarry.core.stalls import Stall
 from tarry.core.strategies import DEFAULT, Strategy
 from tarry.core.templates import ANSWER_ROOTS, roots, secret_names, texts
 from tarry.core.validators import refusal
+from tarry.errors import SpecError
 from tarry.words import CallKind, Json, Outcome
 
 _LOCAL = {
@@ -191,7 +192,7 @@ class JobSpec(Model):
     @field_validator(*_CALLS, mode="before")
     @classmethod
     def _callable_by_name(cls, value: object) -> object:
-        return as_function(value)
+        return _as_call(value)
 
     @field_validator("then", mode="before")
     @classmethod
@@ -317,6 +318,20 @@ _ANSWERED_BEFORE: dict[str, frozenset[str]] = {
     "probe": frozenset({"baseline"}),
 }
 """The answers that are there when a call is made; all of them where nothing is said."""
+
+
+def _as_call(value: object) -> object:
+    """The call that data stands for, found by its shape, so that not every kind is tried.
+
+    What is wrong in it is left for the union of the kinds to say.
+    """
+    if not isinstance(value, Mapping):
+        return as_function(value)
+    kind = Function if "function" in value else Batch if "request" in value else Request
+    try:
+        return kind(**value)
+    except (SpecError, TypeError):
+        return value
 
 
 def _is_host(text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from tarry.codec import encode_observation, encode_state, state_of
+from tarry.codec import encode_observation, encode_state, says_the_same, state_of
 from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
 from tarry.core.deliveries import owed
@@ -157,7 +157,10 @@ class Hold:
         is_poll = seen.kind is CallKind.POLL
         # An answer on the way to the job is shown as its last one only where no other will come.
         if (is_poll or state.outcome is not None) and not is_unchanged(seen, before):
-            texts["last"] = encode_observation(seen, self.spec.keep)
+            last = encode_observation(seen, self.spec.keep)
+            # One that says what the last one said is written when the job is over, with its own times.
+            if state.outcome is not None or not says_the_same(self.row.last, last):
+                texts["last"] = last
         if is_poll:
             texts["timeline"] = extended(self.row.timeline, self.state, state)
         return replace(self._write(state, events), carried=seen.carried, **texts)
