@@ -1,0 +1,234 @@
+"""Four workers on one database, killed, frozen and restarted under load: nothing is lost, doubled or stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tarry import Fixed, JobSpec, Limits, Match, Poller, Request
+from tarry.clock import SystemClock
+from tarry.store import SqlStore
+from tarry.store.doctor import Level
+from tests.raw_server import Exchange, response, serve
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="it freezes processes by a signal")]
+
+WORKER = Path(__file__).with_name("worker.py")
+LEASE = 10
+# Measuring what a process covers that dies anyway would only slow its start.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")}
+
+
+@dataclass
+class Service:
+    """A service whose jobs run at the first look and are over at the next ones; every tenth has failed."""
+
+    polls: int = 2
+    delay: float = 0.2
+    seen: Counter[str] = field(default_factory=Counter)
+    at: list[float] = field(default_factory=list)
+
+    async def answer(self, exchange: Exchange) -> None:
+        """One status call, counted before it is answered."""
+        key = exchange.request.split(b" ", 2)[1].decode().rpartition("/")[2]
+        self.seen[key] += 1
+        self.at.append(time.monotonic())
+        state = "RUNNING" if self.seen[key] < self.polls else self.end(key)
+        await asyncio.sleep(self.delay)
+        await exchange.write(
+            response(json.dumps({"state": state, "key": key}).encode(), "Content-Type: application/json")
+        )
+
+    @staticmethod
+    def end(key: str) -> str:
+        """How the job ends there."""
+        return "FAILED" if key.endswith("0") else "SUCCEEDED"
+
+
+@dataclass
+class Fleet:
+    """The processes of one test, and the database that they share."""
+
+    database: Path
+    processes: list[asyncio.subprocess.Process] = field(default_factory=list)
+
+    async def start(self, *command: str) -> asyncio.subprocess.Process:
+        """One more worker."""
+        pipe = asyncio.subprocess.PIPE
+        made = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=pipe, env=ENVIRONMENT)
+        self.processes.append(made)
+        return made
+
+    async def stop(self, process: asyncio.subprocess.Process) -> bytes:
+        """End it in order; what it printed last."""
+        process.send_signal(signal.SIGTERM)
+        told, _ = await asyncio.wait_for(process.communicate(), 30)
+        assert process.returncode == 0
+        return told.splitlines()[-1] if told else b""
+
+    def rows(self, query: str) -> list[Any]:
+        """What the database says, read from outside; nothing before there are tables."""
+        if not self.database.exists():
+            return []
+        with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=30)) as connection:
+            try:
+                return connection.execute(query).fetchall()
+            except sqlite3.OperationalError:
+                return []
+
+    def count(self, what: str) -> int:
+        """A number that the database knows."""
+        found = self.rows(f"SELECT count({what}")
+        return int(found[0][0]) if found else 0
+
+    async def until(self, holds: Callable[[], bool], seconds: float = 120) -> None:
+        """Look every 50 ms."""
+        last = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < last, "it did not happen in time"
+            await asyncio.sleep(0.05)
+
+    async def freeze(self, process: asyncio.subprocess.Process) -> None:
+        """Stop it while it holds permits, and between two commits: in one, it would stop the whole database."""
+        assert process.stdout is not None
+        worker = json.loads(await process.stdout.readline())["worker"]
+        for _ in range(200):
+            process.send_signal(signal.SIGSTOP)
+            if not self._is_locked() and self.count(f"*) FROM tarry_job WHERE owner = {worker} AND reserved = 1") > 3:
+                return
+            process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.02)
+        raise AssertionError("it was always in a commit, or had nothing to do")
+
+    def _is_locked(self) -> bool:
+        try:
+            with closing(sqlite3.connect(self.database, timeout=2, isolation_level=None)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        return False
+
+
+@asynccontextmanager
+async def fleet(folder: Path) -> AsyncIterator[Fleet]:
+    """No process is left, however the test ends."""
+    made = Fleet(folder / "jobs.db")
+    try:
+        yield made
+    finally:
+        for process in made.processes:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
+
+
+def spec_at(origin: str, **changes: Any) -> JobSpec:
+    """A job of the service, polled once a second."""
+    fields: dict[str, Any] = {
+        "poll": Request("GET", f"{origin}/jobs/{{key}}"),
+        "until": Match("body.state", succeeded="SUCCEEDED", failed="FAILED", pending="RUNNING"),
+        "strategy": Fixed("1s"),
+        "limits": Limits(min_interval="500ms", max_polls=60, total_duration="1h"),
+        "result": "body.key",
+    }
+    return JobSpec(**{**fields, **changes})
+
+
+async def add(database: Path, spec: JobSpec, number: int, pause: float) -> None:
+    """Store so many jobs, one after the other."""
+    async with Poller(f"sqlite:///{database}") as poller:
+        for index in range(number):
+            await poller.add(f"job-{index}", spec)
+            await asyncio.sleep(pause)
+
+
+def check(fleet: Fleet, service: Service, number: int) -> None:
+    """Each job has one end and the right one, no call was made that is not counted, and nobody finds anything wrong."""
+    rows = fleet.rows("SELECT id, key, outcome, polls, reserved, owner, max_polls FROM tarry_job")
+    ends = Counter(job for (job,) in fleet.rows("SELECT job FROM tarry_event WHERE kind = 'finished'"))
+    assert len(rows) == number
+    for job, key, outcome, polls, reserved, owner, max_polls in rows:
+        assert (outcome, reserved, owner, ends[job]) == (service.end(key).lower(), 0, None, 1), key
+        assert service.seen[key] <= polls <= max_polls, key
+    store = SqlStore(f"sqlite:///{fleet.database}")
+    found = store.doctor(SystemClock().now())
+    assert [finding for finding in found if finding.level is Level.ERROR] == []
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """In real time, for three minutes at most."""
+    asyncio.run(asyncio.wait_for(main(), 180))
+
+
+def test_two_are_killed_and_one_is_frozen(tmp_path: Path) -> None:
+    """2,000 jobs: the others take over, what the frozen one writes when it thaws is refused, and all ends right."""
+    number, service = 2000, Service()
+
+    async def main() -> None:
+        async with fleet(tmp_path) as ours, serve(service.answer) as server:
+            command = (str(WORKER), f"sqlite:///{ours.database}", f"{LEASE}s")
+            first, second, third, fourth = [await ours.start(*command) for _ in range(4)]
+            await ours.until(lambda: ours.count("*) FROM tarry_worker") == 4)
+            adding = asyncio.create_task(add(ours.database, spec_at(server.origin), number, 0.004))
+            await ours.until(lambda: ours.count("outcome) FROM tarry_job") > 100)
+            first.kill()
+            await ours.freeze(third)
+            frozen_at = time.monotonic()
+            await ours.until(lambda: ours.count("outcome) FROM tarry_job") > 600)
+            second.kill()
+            await ours.until(lambda: time.monotonic() > frozen_at + LEASE + 2)
+            await ours.until(lambda: ours.count("*) FROM tarry_worker WHERE dead = 1") == 3)
+            third.send_signal(signal.SIGCONT)
+            await adding
+            await ours.until(lambda: ours.count("outcome) FROM tarry_job") == number)
+            refused = [json.loads(await ours.stop(process))["refused"] for process in (third, fourth)]
+            assert refused[0] > 0
+            check(ours, service, number)
+
+    run(main)
+
+
+def test_a_rolling_restart_loses_nothing_and_storms_nobody(tmp_path: Path) -> None:
+    """Each of four workers is replaced under load; no second has more calls than the four may make."""
+    number, each, service = 400, 20, Service(polls=3, delay=0.01)
+
+    async def main() -> None:
+        async with fleet(tmp_path) as ours, serve(service.answer) as server:
+            command = ("-m", "tarry.cli", "run", "--quiet", "--db", str(ours.database), "--per-second", str(each))
+            working = [await ours.start(*command) for _ in range(4)]
+            await ours.until(lambda: ours.count("*) FROM tarry_worker") == 4)
+            await add(ours.database, spec_at(server.origin), number, 0)
+            for place in range(4):
+                await ours.until(lambda: sum(service.seen.values()) > number // 2)
+                await ours.stop(working[place])
+                working[place] = await ours.start(*command)
+            await ours.until(lambda: ours.count("outcome) FROM tarry_job") == number)
+            for process in working:
+                await ours.stop(process)
+            assert busiest(service.at) <= 4 * (each + 1)
+            check(ours, service, number)
+
+    run(main)
+
+
+def busiest(at: list[float]) -> int:
+    """The most calls in any second."""
+    first, most = 0, 0
+    for last, moment in enumerate(at):
+        while at[first] < moment - 1:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
