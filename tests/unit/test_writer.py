@@ -88,3 +88,20 @@ def test_a_caller_that_is_cancelled_waits_for_the_end() -> None:
         assert await other == 9
 
     counter.clock.run(main)
+
+
+def test_a_loop_that_ends_leaves_nobody_waiting() -> None:
+    """Whoever cancels every task, as a loop does at its end, ends those that were asked for and those still in line."""
+    counter = Counter()
+
+    async def main() -> list[BaseException | int]:
+        together = Together(counter.ask)
+        waiting = [asyncio.create_task(together(1))]
+        await counter.clock.sleep(SECOND // 2)
+        waiting.append(asyncio.create_task(together(2)))
+        await counter.clock.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert [type(ended) for ended in counter.clock.run(main)] == [asyncio.CancelledError] * 2

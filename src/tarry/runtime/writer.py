@@ -45,6 +45,7 @@ class Together(Generic[Item, Answer]):
                 await self._ask_for(batch)
         finally:
             self._asking = None
+            _give_up(self._line)
 
     async def _ask_for(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:
@@ -53,8 +54,17 @@ class Together(Generic[Item, Answer]):
             for _, waiting in batch:
                 waiting.set_exception(error)
             return
+        except asyncio.CancelledError:
+            _give_up(batch)
+            raise
         for (_, waiting), answer in zip(batch, answers, strict=True):
             waiting.set_result(answer)
+
+
+def _give_up(line: Sequence[tuple[object, asyncio.Future[Answer]]]) -> None:
+    """At the end of the loop: nobody will answer these any more."""
+    for _, waiting in line:
+        waiting.cancel()
 
 
 class Writer:
