@@ -320,3 +320,11 @@ def test_a_whole_url_is_judged_alone() -> None:
     """The check of what is about to be called: no placeholder is known to it."""
     assert url_problem("https://example.com/a?b") is None
     assert url_problem("{key}") is not None
+
+
+def test_what_was_derived_is_derived_anew_in_a_copy() -> None:
+    """A copy without a header needs no secret of it, also when the original was asked before."""
+    request = Request("GET", "https://example.com/", headers={"X-Key": "{secret.KEY}"})
+    assert request.secret_names == {"KEY"}
+    assert request.model_copy(update={"headers": {}}).secret_names == set()
+    assert request.model_copy() == request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -44,6 +45,13 @@ class Model(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             raise SpecError.of(type(self), error) from None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's, but what was derived from the values (`cached_property`) is derived anew."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[name]
+        return copy
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:

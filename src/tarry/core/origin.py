@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, urldefrag, urljoin, urlsplit
 
 from tarry.core.request import url_problem
@@ -11,6 +13,9 @@ from tarry.core.request import url_problem
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # All that RFC 3986 lets a URL hold, so that quoting touches only what must not be there.
 _LEGAL = "%:/?#[]@!$&'()*+,;=~-._"
+_BROKEN = re.compile(r"[\\\x00-\x1f\x7f]")
+# What nothing would be changed in, and that is most of what is called.
+_WHOLE = re.compile(r"https?://[\w.:-]+/[\w%:/@!$&'()*+,=~.-]*(?:\?[\w%:/@!$&'()*+,;=~.?-]+)?", re.ASCII)
 
 
 class OriginError(ValueError):
@@ -37,6 +42,7 @@ class Origin:
         return not named.isdisjoint({self.host, host, f"{host}:{self.port}"})
 
 
+@lru_cache(4_096)
 def origin_of(url: str) -> Origin:
     """The origin of a whole http or https URL; `OriginError` when it is none."""
     problem = url_problem(url)
@@ -51,7 +57,9 @@ def resolve(reference: str, base: str | None) -> str:
 
     Blanks and non-ASCII characters are percent-encoded, a fragment is dropped.
     """
-    if "\\" in reference or any(ord(character) < 32 or ord(character) == 127 for character in reference):
+    if _WHOLE.fullmatch(reference):
+        return reference
+    if _BROKEN.search(reference):
         raise OriginError("the URL has control characters or backslashes")
     try:
         legal = quote(reference.strip(" "), safe=_LEGAL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 from urllib.parse import parse_qsl, urlsplit
 
@@ -117,7 +118,7 @@ class Request(Model):
         """The roots of all placeholders, wherever they stand."""
         return frozenset().union(*map(templates.roots, self.texts))
 
-    @property
+    @cached_property
     def secret_names(self) -> frozenset[str]:
         """The names of the secrets that the request needs."""
         return frozenset().union(*map(templates.secret_names, self.texts))

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +29,7 @@ _PLACEHOLDER = re.compile(r"\{(input|submit|poll|baseline|key|secret|batch)(\.[^
 _STEP = re.compile(r"[^\s.:/?#]+")
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SHORT = 500  # characters of a text that is read once for all polls: all but bodies
 _DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
 
 
@@ -65,7 +67,7 @@ class Placeholder:
 
 def placeholders(text: str) -> tuple[Placeholder, ...]:
     """The placeholders of a text, in order; `TemplateError` for one that is malformed."""
-    return tuple(_placeholder(match) for match in _PLACEHOLDER.finditer(text))
+    return _read_once(text) if len(text) <= _SHORT else _read(text)
 
 
 def roots(text: str) -> frozenset[str]:
@@ -140,6 +142,8 @@ def render_url(template: str, values: Mapping[str, Any]) -> str:
     A value never adds a path segment of its own (save with `:path`), never a
     segment of dots, and an empty one is missing while the path is not over.
     """
+    if not placeholders(template):
+        return template
     lead = leading(template)
     head = _as_text(lead, values) if lead else ""
     rest = template[lead.end :] if lead else template
@@ -161,6 +165,13 @@ def render_json(template: Json, values: Mapping[str, Any]) -> Json:
     return template
 
 
+def _read(text: str) -> tuple[Placeholder, ...]:
+    return tuple(_placeholder(match) for match in _PLACEHOLDER.finditer(text))
+
+
+_read_once = lru_cache(4_096)(_read)
+
+
 def _placeholder(match: re.Match[str]) -> Placeholder:
     root, path, modifier = match.groups()
     steps = tuple(path[1:].split(".")) if path else ()
@@ -174,7 +185,11 @@ def _placeholder(match: re.Match[str]) -> Placeholder:
 
 
 def _fill(template: str, value: Callable[[Placeholder], str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: value(_placeholder(match)), template)
+    parts, end = [], 0
+    for found in placeholders(template):
+        parts += [template[end : found.start], value(found)]
+        end = found.end
+    return "".join([*parts, template[end:]])
 
 
 def _json_text(template: str, values: Mapping[str, Any]) -> Json:

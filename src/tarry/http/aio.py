@@ -44,8 +44,11 @@ class GivenSession:
     async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
         # A middleware of a call replaces those of the session, so theirs are named here, around ours.
         around = self._session._middlewares  # noqa: SLF001  # nothing else names them
-        async with _opened(self._session, request, call, around) as answer:
-            yield answer
+        response = await _sent(self._session, request, call, around)
+        try:
+            yield _answer(response)
+        finally:
+            _end(response)
 
     async def aclose(self) -> None:
         """Nothing: the session is the caller's."""
@@ -69,8 +72,11 @@ class OwnSession:
     async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
         with self._kept.held(_url(request.url).authority) as is_kept:
             session = self._sessions.get(is_kept) or self._begun(is_kept=is_kept)
-            async with _opened(session, request, call) as answer:
-                yield answer
+            response = await _sent(session, request, call)
+            try:
+                yield _answer(response)
+            finally:
+                _end(response)
 
     async def aclose(self) -> None:
         sessions, self._sessions = self._sessions, {}
@@ -87,12 +93,12 @@ class OwnSession:
         return session
 
 
-@asynccontextmanager
-async def _opened(session: Any, request: Prepared, call: Call, around: Sequence[Any] = ()) -> AsyncIterator[Answer]:
+async def _sent(session: Any, request: Prepared, call: Call, around: Sequence[Any] = ()) -> Any:
+    """The open response."""
     url = _url(request.url)
     call.left = False
     try:
-        response = await session.request(
+        return await session.request(
             request.method,
             url,
             data=request.content,
@@ -112,11 +118,15 @@ async def _opened(session: Any, request: Prepared, call: Call, around: Sequence[
         if _is_full(session.connector):
             raise NotSent(ErrorKind.POOL, "no free connection here") from error
         raise
-    try:
-        yield Answer(response.status, response.raw_headers, response.content.iter_any())
-    finally:
-        # Whoever stopped early is not served to the end: the connection is given up.
-        (response.release if response.content.at_eof() else response.close)()
+
+
+def _answer(response: Any) -> Answer:
+    return Answer(response.status, response.raw_headers, response.content.iter_any())
+
+
+def _end(response: Any) -> None:
+    """Give the connection back, or give it up where reading stopped early."""
+    (response.release if response.content.at_eof() else response.close)()
 
 
 class _Broken(Exception):
@@ -141,18 +151,20 @@ class _Once:
         self._answer: Any = None
 
     async def __call__(self, request: Any, onward: Any) -> Any:
-        if self._answer is not None and self._is_poll and request.url.with_query(None) == self._url.with_query(None):
+        is_the_call = request.url == self._url or request.url.with_query(None) == self._url.with_query(None)
+        if is_the_call and self._is_poll and self._answer is not None:
             return self._answer
         try:
-            self._answer = await onward(request)
+            answer = await onward(request)
         except BaseException as error:
             # Where aiohttp should stop to set this, whatever breaks off counts as sent.
             self._call.left = getattr(request, "response", request) is not None
             if isinstance(error, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError):
                 raise _Broken(error) from error
             raise
-        self._call.left = True
-        return self._answer
+        if is_the_call:
+            self._call.left, self._answer = True, answer
+        return answer
 
 
 @lru_cache(1_024)
@@ -177,7 +189,7 @@ def _timeout(whole: int, connect: int | None, read: int | None) -> aiohttp.Clien
         total=None,
         connect=whole * _POOL_SHARE / SECOND,
         sock_connect=min(connect or whole, whole * _POOL_SHARE) / SECOND,
-        sock_read=(read or whole) / SECOND,
+        sock_read=None if read is None else read / SECOND,
         ceil_threshold=whole / SECOND,  # never rounded up: that could be past the call's bound
     )
 

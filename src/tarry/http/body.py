@@ -142,7 +142,7 @@ def _charset(content_type: str) -> str:
 def _json(text: str) -> Json:
     if _is_too_deep(text):
         raise ValueError("nested too deep")
-    value: Json = json.loads(text, parse_constant=no_constant, parse_float=_finite)
+    value: Json = _DECODER.decode(text)
     # Half characters: no store and no URL can hold them.
     return _changed(value, lambda part: _SURROGATE.sub("\ufffd", part)) if _ESCAPED_SURROGATE.search(text) else value
 
@@ -167,6 +167,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise ValueError("a number out of range")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=no_constant, parse_float=_finite)
 
 
 def _redacted(value: Json, text: str, redact: Callable[[str], str]) -> Json:

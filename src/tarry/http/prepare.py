@@ -58,13 +58,14 @@ def prepare(
         filled = _Filling(
             request, {**values, "secret": secrets.resolve(request.secret_names, refresh=refresh)}, status_url
         )
+        url = filled.url(base)
         return Prepared(
             kind=kind,
             method=request.method,
-            url=filled.url(base),
+            url=url,
             headers=(
                 *filled.headers(idempotency_key if kind is CallKind.SUBMIT else None),
-                *_preconditions(request, filled.url(base), validators),
+                *_preconditions(request, url, validators),
             ),
             content=filled.content(),
             timeout=timeout if request.total_timeout is None else min(timeout, micros(request.total_timeout)),

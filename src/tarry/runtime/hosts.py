@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from tarry.core.answers import StatusUrl
@@ -178,6 +179,7 @@ def host_of(target: Request | Function | Batch, values: Mapping[str, Json], stat
     return _host(url) or (_host(str(submit.get("url"))) if isinstance(submit, dict) else "")
 
 
+@lru_cache(4_096)
 def _host(url: str) -> str:
     try:
         return urlsplit(url).netloc.rpartition("@")[2].lower()
