@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import offline
+from tests.acceptance import servers
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -25,6 +26,12 @@ settings.register_profile("explore", deadline=None, max_examples=2_000)
 settings.load_profile("steady")
 
 offline.guard()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The outermost process of the run ends what any of them starts."""
+    if servers.prepare():
+        config.add_cleanup(servers.end)
 
 
 _LONGEST_ID = 60

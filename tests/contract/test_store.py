@@ -253,7 +253,7 @@ def test_a_checkpoint_repeated_is_applied_once(bench: Bench) -> None:
 def test_a_write_needs_the_whole_grip(bench: Bench, part: str) -> None:
     """Any other fence, nonce or step makes every write of a holder fail; any other command all but giving the job up."""
     row = held(bench.store)
-    bench.damage(f"{part} = {part} || '7'")
+    bench.damage("nonce = 'n7'" if part == "nonce" else f"{part} = {part} + 7")
     before = reread(bench.store, row)
     assert bench.store.checkpoint([write(grip(row), events=[told("changed")])]) == [False]
     assert bench.store.reserve([grip(row)]) == [False]
@@ -596,7 +596,8 @@ def test_the_version_tells_that_something_changed(bench: Bench) -> None:
     held(store)
     before = store.version()
     store.find("default", "orders")
-    assert store.version() == before
+    # On a server others commit as well, and some say so each time: that costs a look, no more.
+    assert bench.is_server or store.version() == before
     store.add(new_job("another"))
     assert store.version() != before
 

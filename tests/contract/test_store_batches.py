@@ -137,6 +137,8 @@ def test_an_empty_batch_is_none(bench: Bench, method: str) -> None:
 @pytest.mark.parametrize("statement", ["claim", "add_events", "trim", "reserve", "checkpoint", "release"])
 def test_a_batch_visits_the_rows_that_it_names(bench: Bench, statement: str) -> None:
     """However many jobs and events there are: by their keys, in each form of the statement."""
+    if bench.is_server:
+        pytest.skip("there each row is a statement of its own")
     holding = bench.store._holding
     swaps = {"reserve": holding._reserve, "checkpoint": holding._checkpoint, "release": holding._release}
     swap = swaps.get(statement)

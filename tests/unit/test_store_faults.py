@@ -13,7 +13,7 @@ import sqlalchemy.exc
 from sqlalchemy.exc import DBAPIError, StatementError
 
 from tarry.errors import LeaseLost, StoreError, StoreUnavailable
-from tarry.store.faults import Unstorable, classify, translated
+from tarry.store.faults import Duplicate, Unstorable, classify, translated
 
 CODES = sorted(name for name in dir(sqlite3) if name.startswith("SQLITE_") and isinstance(getattr(sqlite3, name), int))
 
@@ -46,7 +46,8 @@ def wrapped(orig: BaseException) -> DBAPIError:
         ("SQLITE_CANTOPEN", StoreError),
         ("SQLITE_ERROR", StoreError),
         ("SQLITE_NOBODY_KNOWS", StoreError),
-        ("SQLITE_CONSTRAINT_UNIQUE", Unstorable),
+        ("SQLITE_CONSTRAINT_UNIQUE", Duplicate),
+        ("SQLITE_CONSTRAINT_NOTNULL", Unstorable),
         ("SQLITE_TOOBIG", Unstorable),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
 from tarry.errors import StoreError, StoreUnavailable
@@ -16,7 +16,7 @@ from tarry.store import MemoryStore, SqlStore, files, locks, open_store, sqlite
 from tarry.store.compiled import COMPILED
 from tarry.store.files import Identity, network_kind
 from tarry.store.locks import FileLocks, NoLocks
-from tarry.store.sqlite import journal_mode, sqlite_path
+from tarry.store.sqlite import journal_mode
 from tarry.store.tables import Tables
 from tests.contract.bench import START, held
 
@@ -41,36 +41,6 @@ def test_the_write_ahead_log_needs_a_library_with_the_fix(library: tuple[int, ..
     """The WAL-reset race was fixed in 3.51.3, 3.50.7 and 3.44.6; everywhere else the rollback journal is used."""
     assert journal_mode(library, network=False) == mode
     assert journal_mode(library, network=True) == "truncate"
-
-
-def test_a_url_names_a_file() -> None:
-    """By text, by URL, by engine; and a database in memory has none."""
-    engine = create_engine("sqlite:////data/jobs.db")
-    assert sqlite_path("sqlite:////data/jobs.db") == Path("/data/jobs.db")
-    assert sqlite_path(make_url("sqlite+pysqlite:///jobs.db")) == Path("jobs.db")
-    assert sqlite_path(engine) == Path("/data/jobs.db")
-    assert [sqlite_path(url) for url in ("sqlite://", "sqlite:///", "sqlite:///:memory:")] == [None] * 3
-
-
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("jobs.db", "this is no database URL"),
-        ("", "this is no database URL"),
-        ("postgresql://user:s3cr3t@db.example.com/jobs", "no store for 'postgresql' databases"),
-        ("sqlite+aiosqlite:///jobs.db", "no store for the driver 'sqlite\\+aiosqlite'"),
-        ("nonsense://user:s3cr3t@db.example.com/jobs", "no store for 'nonsense' databases"),
-        ("mysql://user:s3cr3t@db.example.com:port/jobs", "this is no database URL"),
-        ("sqlite:///jobs.db?mode=ro", "more than a path"),
-        ("sqlite:///file:jobs.db", "more than a path"),
-        ("sqlite:///a\x00b", "more than a path"),
-    ],
-)
-def test_a_url_without_a_store_behind_it_is_refused(url: str, problem: str) -> None:
-    """At once, with an example of a right one, and without the password."""
-    with pytest.raises(StoreError, match=problem) as caught:
-        open_store(url)
-    assert "s3cr3t" not in str(caught.value)
 
 
 def test_the_kind_of_store_follows_what_was_asked_for(tmp_path: Path) -> None:

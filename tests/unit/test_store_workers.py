@@ -37,6 +37,6 @@ def test_a_row_that_moved_on_is_not_freed() -> None:
     store.checkpoint([write(grip(row), 1)])
     before = reread(store, row)
     with store._database.write() as connection:
-        assert not store._workers._free_one(connection, stale, LATER)
+        assert not store._workers._free_one(connection, stale, LATER, 0)
     assert reread(store, row) == before
     assert store.events("default", row.key, (0, 0), 9) == []

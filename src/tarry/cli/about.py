@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ def about_command(db: str, *, as_json_object: bool) -> int:
         store.close()
     where = shown(url_of(db))
     if as_json_object:
-        say(as_json({"database": where, "sqlite": sqlite3.sqlite_version, **asdict(found)}, indent=2))
+        say(as_json({"database": where, **asdict(found)}, indent=2))
     else:
         for name, text in _facts(where, found):
             say(f"{name:<10} {text}")
@@ -36,7 +35,7 @@ def about_command(db: str, *, as_json_object: bool) -> int:
 def _facts(where: str, found: Inventory) -> list[tuple[str, Any]]:
     facts = [
         ("database", plain(where)),
-        ("sqlite", f"{sqlite3.sqlite_version}, journal {found.journal}"),
+        ("engine", found.engine),
         ("schema", _fit(found)),
     ]
     if found.jobs is not None:

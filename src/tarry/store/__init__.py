@@ -6,9 +6,9 @@ from sqlalchemy import URL, Engine
 
 from tarry.errors import StoreError
 from tarry.ports import Store
+from tarry.store.addresses import database_at
 from tarry.store.memory import MemoryStore
 from tarry.store.sql import SqlStore
-from tarry.store.sqlite import sqlite_path
 
 __all__ = ["MemoryStore", "SqlStore", "open_store"]
 
@@ -19,7 +19,8 @@ def open_store(store: str | URL | Engine | Store, *, prefix: str = "tarry_") -> 
     `sqlite://` is a `MemoryStore`. Raises `StoreError` for anything else.
     """
     if isinstance(store, str | URL):
-        return MemoryStore(prefix=prefix) if sqlite_path(store) is None else SqlStore(store, prefix=prefix)
+        database = database_at(store)
+        return MemoryStore(prefix=prefix) if database is None else SqlStore(database, prefix=prefix)
     if isinstance(store, Engine):
         return SqlStore(store, prefix=prefix)
     if hasattr(store, "checkpoint"):

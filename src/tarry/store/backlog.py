@@ -15,8 +15,8 @@ from sqlalchemy import and_, bindparam, func, or_, select
 
 from tarry.errors import CheckpointError
 from tarry.ports import JobRow, Place
+from tarry.store.database import Database
 from tarry.store.rows import fits, job_row
-from tarry.store.sqlite import Database
 from tarry.store.statements import Statements, p
 from tarry.store.tables import Tables
 from tarry.words import Instant

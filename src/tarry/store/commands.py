@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, Table, Update, bindparam, case, func, literal, select, update
 
 from tarry.ports import Command, Event, Restart
-from tarry.store.journal import append
+from tarry.store.assigning import assigned
+from tarry.store.database import Database
+from tarry.store.journal import add_spec, append
 from tarry.store.rows import clean, cleaned, json_text, spec_hash
-from tarry.store.sqlite import Database
 from tarry.store.statements import AnySelect, Statements, p
 from tarry.store.tables import Tables
 
@@ -44,26 +45,29 @@ class Commands:
 
     def _told(self, connection: Connection, job: int, spec: str | None, events: Sequence[Event]) -> None:
         if spec is not None:
-            connection.execute(self._sql.add_spec, {"p_hash": spec_hash(spec), "p_json": clean(spec)})
+            add_spec(connection, self._sql, spec)
         append(connection, self._sql, job, events)
 
 
 def _command(job: Table) -> Update:
     permitted = job.c.polls + job.c.reserved
     due, limit = p(job.c.due), p(job.c.max_polls)
-    wakes = case((job.c.owner.is_not(None), None), (p(job.c.paused) != 0, None), else_=due)
-    return (
+    return assigned(
         update(job)
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd))
-        .where(job.c.outcome.is_(None))
-        .values({name: p(job.c[name]) for name in ("state", "due", "deadline", "floor", "paused")})
-        .values({name: func.coalesce(p(job.c[name]), job.c[name]) for name in ("spec", "labels")})
-        # The last answer was judged by the spec before.
-        .values(validators=case((p(job.c.spec).is_not(None), None), else_=job.c.validators))
-        .values(max_polls=case((limit < permitted, permitted), else_=limit), wake=wakes, cmd=job.c.cmd + 1)
-        # Whoever resumes a job gives it as many chances as it had at first.
-        .values(strikes=case((p(job.c.paused) != job.c.paused, 0), else_=job.c.strikes))
-        .values(event_seq=job.c.event_seq + bindparam("p_events"))
+        .where(job.c.outcome.is_(None)),
+        {
+            **{name: p(job.c[name]) for name in ("state", "due", "deadline", "floor", "paused")},
+            **{name: func.coalesce(p(job.c[name]), job.c[name]) for name in ("spec", "labels")},
+            # The last answer was judged by the spec before.
+            "validators": case((p(job.c.spec).is_not(None), None), else_=job.c.validators),
+            "max_polls": case((limit < permitted, permitted), else_=limit),
+            "wake": case((job.c.owner.is_not(None), None), (p(job.c.paused) != 0, None), else_=due),
+            "cmd": job.c.cmd + 1,
+            # Whoever resumes a job gives it as many chances as it had at first.
+            "strikes": case((p(job.c.paused) != job.c.paused, 0), else_=job.c.strikes),
+            "event_seq": job.c.event_seq + bindparam("p_events"),
+        },
     )
 
 
@@ -75,14 +79,16 @@ def _restart(job: Table) -> Update:
     limits = ("deadline", "max_polls", "floor")
     of_polls = ("last", "validators", "output", "timeline")
     gone = ("owner", "nonce", *of_polls, "outcome", "finished_at", "cancel_requested_at")
-    return (
-        update(job)
-        .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd))
-        .values({name: p(job.c[name]) for name in (*new, *limits, *_ANSWERS)})
-        .values(dict.fromkeys(gone))
-        .values(dict.fromkeys(("polls", "reserved", "paused", "strikes", "alone"), 0))
-        .values(run=job.c.run + 1, fence=job.c.fence + 1, step=job.c.step + 1, wake=p(job.c.due))
-        .values(event_seq=job.c.event_seq + bindparam("p_events"))
+    return assigned(
+        update(job).where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.cmd == p(job.c.cmd)),
+        {
+            **{name: p(job.c[name]) for name in (*new, *limits, *_ANSWERS)},
+            **dict.fromkeys(gone),
+            **dict.fromkeys(("polls", "reserved", "paused", "strikes", "alone"), 0),
+            **{name: job.c[name] + 1 for name in ("run", "fence", "step")},
+            "wake": p(job.c.due),
+            "event_seq": job.c.event_seq + bindparam("p_events"),
+        },
     )
 
 

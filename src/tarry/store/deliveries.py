@@ -27,10 +27,11 @@ from sqlalchemy import (
 from tarry.core.deliveries import MAX_TRIES
 from tarry.deliveries import Delivery
 from tarry.ports import Event
+from tarry.store.assigning import assigned
 from tarry.store.batch import Batch, Values
+from tarry.store.database import Database
 from tarry.store.journal import append
 from tarry.store.rows import clean, fits
-from tarry.store.sqlite import Database
 from tarry.store.statements import AnySelect, Statements, ids, p
 from tarry.store.tables import Tables
 from tarry.words import SECOND, DeliveryKind, DeliveryState, Instant
@@ -60,27 +61,19 @@ class SqlDeliveries:
             .select_from(outbox.join(job, outbox.c.job == job.c.id))
             .where(outbox.c.wake.is_not(None), job.c.namespace == p(job.c.namespace))
         )
-        self._take = (
-            update(outbox)
-            .where(one, outbox.c.owner.is_(None), outbox.c.wake <= bindparam("p_now"))
-            .values(owner=p(outbox.c.owner), nonce=p(outbox.c.nonce), wake=None, tries=outbox.c.tries + 1)
+        self._take = assigned(
+            update(outbox).where(one, outbox.c.owner.is_(None), outbox.c.wake <= bindparam("p_now")),
+            {"owner": p(outbox.c.owner), "nonce": p(outbox.c.nonce), "wake": None, "tries": outbox.c.tries + 1},
         )
         mine = and_(outbox.c.owner == p(outbox.c.owner), outbox.c.nonce == p(outbox.c.nonce))
         self._taken = _whole(outbox, job).where(outbox.c.id.in_(ids()), mine).order_by(outbox.c.id)
-        self._settle = (
-            update(outbox)
-            .where(one, mine)
-            .values(
-                {name: bindparam(f"p_new_{name}", type_=outbox.c[name].type) for name in ("state", "error", "wake")}
-            )
-            .values(owner=None, nonce=None)
-        )
-        self._tell = update(job).where(job.c.id == p(job.c.id)).values(event_seq=job.c.event_seq + 1)
+        written = {name: bindparam(f"p_new_{name}", type_=outbox.c[name].type) for name in ("state", "error", "wake")}
+        self._settle = assigned(update(outbox).where(one, mine), {**written, "owner": None, "nonce": None})
+        self._tell = assigned(update(job).where(job.c.id == p(job.c.id)), {"event_seq": job.c.event_seq + 1})
         named = select(job.c.id).where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
-        self._again = (
-            update(outbox)
-            .where(outbox.c.state == _DEAD, outbox.c.job.in_(named))
-            .values(state=_PENDING, wake=bindparam("p_now"), tries=0, error=None)
+        self._again = assigned(
+            update(outbox).where(outbox.c.state == _DEAD, outbox.c.job.in_(named)),
+            {"state": _PENDING, "wake": bindparam("p_now"), "tries": 0, "error": None},
         )
 
     def due(self, namespace: str, now: Instant, after: int, limit: int) -> list[Delivery]:
@@ -162,16 +155,15 @@ def freeing(outbox: Table) -> Update:
     """
     gives_up = or_(outbox.c.kind == DeliveryKind.CANCEL.value, outbox.c.tries >= MAX_TRIES)
     apart = (outbox.c.tries - 1) * (outbox.c.id % 8) * SECOND
-    return (
-        update(outbox)
-        .where(outbox.c.owner == p(outbox.c.owner))
-        .values(
-            owner=None,
-            nonce=None,
-            state=case((gives_up, _DEAD), else_=outbox.c.state),
-            wake=case((gives_up, None), else_=bindparam("p_now", type_=outbox.c.wake.type) + apart),
-            error=_LOST,
-        )
+    return assigned(
+        update(outbox).where(outbox.c.owner == p(outbox.c.owner)),
+        {
+            "owner": None,
+            "nonce": None,
+            "state": case((gives_up, _DEAD), else_=outbox.c.state),
+            "wake": case((gives_up, None), else_=bindparam("p_now", type_=outbox.c.wake.type) + apart),
+            "error": _LOST,
+        },
     )
 
 

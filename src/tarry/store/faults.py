@@ -11,11 +11,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tarry.errors import StoreError, StoreUnavailable
+from tarry.store.codes import Fault, of_number, of_sqlstate
 
 # The first word of a code tells enough: SQLITE_BUSY_SNAPSHOT is a kind of SQLITE_BUSY.
 # A full disk passes too: nothing is polled until there is room, then all goes on by itself.
@@ -41,10 +43,15 @@ DATA_ERRORS = (OverflowError, UnicodeError, ValueError, TypeError, RecursionErro
 """What the driver or the JSON encoder raises for a value that no retry will make storable."""
 
 _DATA_CODES = frozenset({"CONSTRAINT", "MISMATCH", "TOOBIG", "RANGE"})
+_TWICE = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"})
 
 
 class Unstorable(StoreError):
     """One value, not the database, is at fault: the rest of a batch can be stored."""
+
+
+class Duplicate(Unstorable):
+    """A row with this key is there already."""
 
 
 def classify(error: Exception) -> StoreError:
@@ -84,16 +91,54 @@ def translated() -> Iterator[None]:
 
 
 def _of_driver(error: BaseException | None) -> StoreError:
+    if hasattr(error, "sqlstate"):
+        return _of_postgres(error)
+    if type(error).__module__.startswith("pymysql"):
+        return _of_mariadb(error)
     name = getattr(error, "sqlite_errorname", None)
     if name is None:
         return _without_code(error)
     code = name.removeprefix("SQLITE_").partition("_")[0]
     if code in _PASSING:
         return StoreUnavailable(f"{_ADVICE.get(code, 'the database is busy')} ({name})")
+    if name in _TWICE:
+        return Duplicate(f"{_VALUE} ({name})")
     if code in _DATA_CODES:
         return Unstorable(f"{_VALUE} ({name})")
     advice = _ADVICE.get(code, "the database cannot be used")
     return StoreError(f"{advice} ({name})")
+
+
+def _of_postgres(error: Any) -> StoreError:
+    if error.sqlstate is not None:
+        return _told(*of_sqlstate(error.sqlstate), error.sqlstate)
+    kind = type(error).__name__
+    if kind in {"DataError", "NotSupportedError"}:
+        # The driver itself refuses a value before anything is sent.
+        return Unstorable(f"{_VALUE}: {kind}")
+    if kind != "OperationalError":
+        return StoreError(f"the database cannot be used: {kind}")
+    # Before there is a connection there are no codes: of the server's refusals nothing can be told apart.
+    return StoreUnavailable("the database is not reached: check its address, database, user and password")
+
+
+def _of_mariadb(error: Any) -> StoreError:
+    number = error.args[0] if error.args else None
+    if isinstance(number, int) and number > 0:
+        return _told(*of_number(number), str(number))
+    return StoreUnavailable(f"the connection to the database broke ({type(error).__name__})")
+
+
+def _told(fault: Fault, advice: str, code: str) -> StoreError:
+    match fault:
+        case Fault.PASSING:
+            return StoreUnavailable(f"{advice or 'the database is busy or away'} ({code})")
+        case Fault.TWICE:
+            return Duplicate(f"{_VALUE}: it is there already ({code})")
+        case Fault.VALUE:
+            return Unstorable(f"{_VALUE} ({code})")
+        case Fault.OTHER:
+            return StoreError(f"{advice or 'the database cannot be used'} ({code})")
 
 
 def _without_code(error: BaseException | None) -> StoreError:

@@ -19,9 +19,9 @@ from tarry.store import statements
 from tarry.store.batch import Batch, Row, Values
 from tarry.store.deliveries import owing
 from tarry.store.faults import Unstorable, translated
-from tarry.store.journal import append_all
+from tarry.store.journal import add_spec, append_all
 from tarry.store.rows import clean, cleaned, spec_hash
-from tarry.store.statements import Statements, statements_on
+from tarry.store.statements import Statements
 from tarry.store.tables import Tables
 from tarry.words import Instant
 
@@ -62,7 +62,7 @@ class Swap:
         rare: int = 0,
     ) -> None:
         self._write = Batch(job, names, lambda new: write(job, new), rare=rare)
-        self._may = Batch(job, names, lambda new: select(job.c.id).where(may(job, new)))
+        self._may = Batch(job, names, lambda new: select(job.c.id).where(may(job, new)).with_for_update(of=job))
         self._applied = Batch(job, names, lambda new: select(job.c.id).where(statements.applied(job, new)))
 
     def write(self, connection: Connection, rows: Sequence[Row], *, exact: bool) -> set[Any]:
@@ -84,9 +84,9 @@ class Swap:
 
 
 @cache
-def holding_on(tables: Tables) -> Holding:
+def holding_on(tables: Tables, sql: Statements) -> Holding:
     """What writes under grips to these tables, made once."""
-    return Holding(tables, statements_on(tables))
+    return Holding(tables, sql)
 
 
 class Holding:
@@ -143,7 +143,7 @@ class Holding:
     def _add_with(self, connection: Connection, writes: Sequence[Checkpoint]) -> None:
         """What goes with the writes, now that the rows have counted it."""
         for spec in {write.spec for write in writes if write.spec is not None}:
-            connection.execute(self._sql.add_spec, {"p_hash": spec_hash(spec), "p_json": clean(spec)})
+            add_spec(connection, self._sql, spec)
         append_all(connection, self._sql, [(write.grip.job, write.events) for write in writes if write.events])
         owed = [(write.grip.job, kind.value, write.finished_at) for write in writes for kind in write.owed]
         self._owing.count(connection, owed)

@@ -1,4 +1,4 @@
-"""A job's stored events: numbered by the job's own row, and only the newest kept."""
+"""What goes with a job's row: its events, numbered by the row and only the newest kept, and its spec, stored once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from tarry.ports import Event, StoredEvent
-from tarry.store.rows import event_rows, stored_event
+from tarry.store.rows import clean, event_rows, spec_hash, stored_event
 from tarry.store.statements import Statements
 
 
@@ -21,6 +21,14 @@ def append_all(connection: Connection, sql: Statements, told: Sequence[tuple[int
     """Store events that each job's row has just counted in its `event_seq`, in the same transaction."""
     sql.add_events.count(connection, [row for job, events in told for row in event_rows(job, events)])
     sql.trim.count(connection, [(job,) for job, _ in told])
+
+
+def add_spec(connection: Connection, sql: Statements, spec: str) -> None:
+    """Store the spec where it is not stored yet, and hold it to the end of the transaction."""
+    row = {"p_hash": spec_hash(spec), "p_json": clean(spec)}
+    # Between the two somebody may have forgotten it.
+    while connection.execute(sql.lock_spec, row).first() is None:
+        connection.execute(sql.add_spec, row)
 
 
 def read_after(

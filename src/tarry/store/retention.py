@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, exists, or_, select
 
 from tarry.ports import Place
+from tarry.store.database import Database
 from tarry.store.rows import fits
-from tarry.store.sqlite import Database
 from tarry.store.statements import KEEP_EVENTS, ids, p
 from tarry.store.tables import Tables
 from tarry.words import DeliveryKind, DeliveryState, Instant
@@ -44,6 +44,10 @@ class Retention:
             delete(outbox).where(outbox.c.job.in_(ids())),
             delete(job).where(job.c.id.in_(ids())),
         )
+        # Whoever adds a job holds its spec until that job is seen: only then is it asked which are still used.
+        self._lock_specs = (
+            select(spec.c.hash).where(spec.c.hash.in_(ids("p_hashes"))).order_by(spec.c.hash).with_for_update()
+        )
         used = exists().where(job.c.spec == spec.c.hash)
         self._forget_specs = delete(spec).where(spec.c.hash.in_(ids("p_hashes")), ~used)
 
@@ -70,7 +74,9 @@ class Retention:
         if over:
             for statement in self._forget:
                 connection.execute(statement, {"p_ids": [row.id for row in over]})
-            connection.execute(self._forget_specs, {"p_hashes": sorted({row.spec for row in over})})
+            specs = {"p_hashes": sorted({row.spec for row in over})}
+            connection.execute(self._lock_specs, specs).all()
+            connection.execute(self._forget_specs, specs)
         return len(over)
 
     def _over_and_done(self, connection: Connection, jobs: Sequence[int], before: Instant) -> list[Any]:

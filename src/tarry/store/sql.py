@@ -17,18 +17,19 @@ from sqlalchemy import URL, Connection, Engine
 from tarry.deliveries import Deliveries
 from tarry.errors import CheckpointError, StoreError
 from tarry.ports import Checkpoint, Command, Event, Glance, Grip, JobRow, Listing, NewJob, Place, Restart, StoredEvent
+from tarry.store.addresses import database_at
 from tarry.store.backlog import Backlog
 from tarry.store.commands import Commands
+from tarry.store.database import Database
 from tarry.store.deliveries import SqlDeliveries, owing
 from tarry.store.doctor import Finding, examine
-from tarry.store.faults import Unstorable
+from tarry.store.faults import Duplicate, Unstorable
 from tarry.store.holding import Missed, holding_on
 from tarry.store.inventory import Inventory, inventory
-from tarry.store.journal import append, read_after
+from tarry.store.journal import add_spec, append, read_after
 from tarry.store.migrations import migrate
 from tarry.store.retention import Retention
-from tarry.store.rows import check_key, claimed_row, clean, cleaned, fits, glance, job_row, new_job, spec_hash
-from tarry.store.sqlite import Database, SqliteFile, sqlite_path
+from tarry.store.rows import check_key, claimed_row, clean, cleaned, fits, glance, job_row, new_job
 from tarry.store.statements import statements_on
 from tarry.store.tables import tables_under
 from tarry.store.workers import Workers
@@ -43,7 +44,7 @@ _CHUNK = 500
 
 
 class SqlStore:
-    """Keeps jobs in the database of a URL (`sqlite:///tarry.db`) or of an engine with one.
+    """Keeps jobs in the database of a URL (`sqlite:///tarry.db`, `postgresql://…`, `mysql://…`) or of an engine with one.
 
     `prefix` names the tables: 1 to 31 of a-z, 0-9 and _, not starting with a
     digit. Nothing is touched before `open`. Raises `StoreError` for a URL without a store behind it.
@@ -52,13 +53,13 @@ class SqlStore:
     def __init__(self, store: str | URL | Engine | Database, *, prefix: str = "tarry_") -> None:
         self.tables = tables_under(prefix)
         self._database = _database(store) if isinstance(store, str | URL | Engine) else store
-        self._sql = statements_on(self.tables)
+        self._sql = statements_on(self.tables, self._database.dialect)
         self._workers = Workers(self._database, self.tables, self._sql)
         self._backlog = Backlog(self._database, self.tables, self._sql)
         self._commands = Commands(self._database, self.tables, self._sql)
         self._retention = Retention(self._database, self.tables)
         self._owing = owing(self.tables.outbox, self.tables.job)
-        self._holding = holding_on(self.tables)
+        self._holding = holding_on(self.tables, self._sql)
         self.deliveries: Deliveries = SqlDeliveries(self._database, self.tables, self._sql, self._workers.is_alive)
         self.blocking = self._database.blocking
 
@@ -66,7 +67,7 @@ class SqlStore:
         """Create or migrate the tables; `StoreError` for a newer schema, or what is no database."""
         opened = self._database.open()
         try:
-            with self._database.write() as connection:
+            with self._database.write() as connection, self._database.alone(connection, self.tables.prefix):
                 migrate(connection, self.tables)
         except BaseException:
             if opened:
@@ -133,13 +134,11 @@ class SqlStore:
     def add(self, job: NewJob) -> tuple[JobRow, bool]:
         """Create the job or find it; `SpecError` for a key that cannot be stored as it is."""
         check_key(job.namespace, job.key)
-        name = {"p_namespace": job.namespace, "p_key": job.key}
-        with self._database.write() as connection:
-            found = connection.execute(self._sql.find, name).one_or_none()
-            if found is None:
-                self._add(connection, job)
-                found = connection.execute(self._sql.find, name).one()
-        row = job_row(found)
+        try:
+            row = job_row(self._find_or_add(job))
+        except Duplicate:
+            # Another process was quicker, and now it is found.
+            row = job_row(self._find_or_add(job))
         return row, row.token == job.token
 
     def cancel(
@@ -254,16 +253,22 @@ class SqlStore:
             job = connection.scalar(self._sql.named, {"p_namespace": namespace, "p_key": key})
             return [] if job is None else read_after(connection, self._sql, job, key, after, limit)
 
-    def _add(self, connection: Connection, job: NewJob) -> None:
-        self._add_spec(connection, job.spec)
-        added = connection.execute(self._sql.add_job, new_job(job)).inserted_primary_key
-        append(connection, self._sql, int(added[0]) if added else 0, job.events)
-
-    def _add_spec(self, connection: Connection, spec: str) -> None:
-        connection.execute(self._sql.add_spec, {"p_hash": spec_hash(spec), "p_json": clean(spec)})
+    def _find_or_add(self, job: NewJob) -> Sequence[Any]:
+        name = {"p_namespace": job.namespace, "p_key": job.key}
+        with self._database.write() as connection:
+            found = connection.execute(self._sql.find, name).one_or_none()
+            if found is None:
+                add_spec(connection, self._sql, job.spec)
+                added = connection.execute(self._sql.add_job, new_job(job)).inserted_primary_key
+                append(connection, self._sql, int(added[0]) if added else 0, job.events)
+                found = connection.execute(self._sql.find, name).one()
+            return found
 
     def _claim(self, connection: Connection, worker: int, nonce: str, ids: list[int]) -> list[JobRow]:
-        params = {"p_ids": ids, "p_owner": worker, "p_nonce": nonce}
+        params: dict[str, Any] = {"p_ids": ids, "p_owner": worker, "p_nonce": nonce}
+        if self._database.dialect != "sqlite":
+            # There others go on between the look and the write. What another worker is just taking is its.
+            params["p_ids"] = list(connection.scalars(self._sql.lock_takeable, params))
         found = connection.execute(self._sql.takeable, params).all()
         rows = list(_sound(found, partial(claimed_row, owner=worker, nonce=nonce)))
         self._sql.claim.count(connection, [(row.id, worker, nonce) for row in rows])
@@ -283,10 +288,10 @@ class SqlStore:
 
 
 def _database(store: str | URL | Engine) -> Database:
-    path = sqlite_path(store)
-    if path is None:
+    found = database_at(store)
+    if found is None:
         raise StoreError("a database in memory is lost with its connection: use MemoryStore(), or name a file")
-    return SqliteFile(path)
+    return found
 
 
 def _sound(found: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], T]) -> Iterator[T]:

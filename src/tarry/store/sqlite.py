@@ -17,19 +17,19 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from weakref import finalize
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import URL, ColumnElement, Connection, Engine, create_engine, event
 from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from tarry.errors import StoreError, StoreUnavailable
 from tarry.store.compiled import COMPILED
+from tarry.store.database import Dialect
 from tarry.store.faults import translated
 from tarry.store.files import Identity, check_same, create_private, network_kind
 from tarry.store.locks import Locks, NoLocks, locks_beside
@@ -40,34 +40,6 @@ _BUSY_SECONDS = 10
 _POOL_SECONDS = 30
 _READERS = 4
 _OLDEST = (3, 33, 0)
-_EXAMPLE = "such as 'sqlite:///tarry.db'"
-
-
-class Database(Protocol):
-    """Transactions, and locks that tell who is alive."""
-
-    blocking: bool
-    locks: Locks
-
-    def open(self) -> bool:
-        """Connect; False when it was open already."""
-        ...
-
-    def close(self) -> None:
-        """Give back connections and locks."""
-        ...
-
-    def write(self) -> AbstractContextManager[Connection]:
-        """One transaction that holds the write lock from its begin to its commit."""
-        ...
-
-    def read(self) -> AbstractContextManager[Connection]:
-        """One transaction that sees one state of the database and cannot write."""
-        ...
-
-    def version(self) -> int:
-        """A number that is another one after each commit, whoever made it; cheap to ask for."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +56,9 @@ class _Opened:
 class SqliteFile:
     """One SQLite file. `library` (its version) and `network` (what kind holds a path) decide on the journal."""
 
+    dialect: Dialect = "sqlite"
     blocking = True
+    clock: ColumnElement[int] | None = None
 
     def __init__(
         self,
@@ -164,6 +138,10 @@ class SqliteFile:
         with translated(), _begun_by(engine, "BEGIN", _prepare_reader).begin() as connection:
             yield connection
 
+    def alone(self, connection: Connection, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 - see below
+        """Nothing to do: the transaction holds the lock of the whole database."""
+        return nullcontext()
+
     def version(self) -> int:
         """SQLite's own count of changes, as a connection sees it that makes none."""
         with translated():
@@ -204,7 +182,9 @@ class SqliteFile:
 class SqliteMemory:
     """A private database in memory, on one connection; it lasts as long as this object."""
 
+    dialect: Dialect = "sqlite"
     blocking = False
+    clock: ColumnElement[int] | None = None
 
     def __init__(self) -> None:
         self.locks: Locks = NoLocks()
@@ -239,6 +219,10 @@ class SqliteMemory:
         """As `write`: there is one connection."""
         return self._transaction()
 
+    def alone(self, connection: Connection, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 - see below
+        """Nothing to do: there is one connection."""
+        return nullcontext()
+
     def version(self) -> int:
         """How many writes came to their commit."""
         return self._version
@@ -247,25 +231,6 @@ class SqliteMemory:
     def _transaction(self) -> Iterator[Connection]:
         with translated(), self._alone, self._engine.begin() as connection:
             yield connection
-
-
-def sqlite_path(store: str | URL | Engine) -> Path | None:
-    """The file that a URL or an engine names; None for a database in memory.
-
-    Of an engine only its URL is used: how transactions begin is not for an
-    engine that others share. Raises `StoreError` for what is not SQLite.
-    """
-    url = store.url if isinstance(store, Engine) else _url(store)
-    if url.get_backend_name() != "sqlite":
-        raise StoreError(f"no store for {url.get_backend_name()!r} databases: name an SQLite file, {_EXAMPLE}")
-    if "+" in url.drivername and url.get_driver_name() != "pysqlite":
-        raise StoreError(f"no store for the driver {url.drivername!r}: write a plain 'sqlite:///…'")
-    if url.database in {None, "", ":memory:"}:
-        return None
-    name = str(url.database)
-    if url.query or name.startswith("file:") or "\x00" in name:
-        raise StoreError(f"the database URL holds more than a path: write a plain one, {_EXAMPLE}")
-    return Path(name)
 
 
 def journal_mode(library: tuple[int, ...], *, network: bool) -> str:
@@ -279,14 +244,6 @@ def check_library(library: tuple[int, ...]) -> None:
     if library < _OLDEST:
         found, oldest = (".".join(map(str, version)) for version in (library, _OLDEST))
         raise StoreError(f"the SQLite library of this Python is {found}: install one with {oldest} or newer")
-
-
-def _url(text: str | URL) -> URL:
-    try:
-        return make_url(text)
-    except (ArgumentError, ValueError):
-        # The text may hold a password: it is not repeated.
-        raise StoreError(f"this is no database URL: write one {_EXAMPLE}") from None
 
 
 def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection], None]) -> Engine:

@@ -22,7 +22,6 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    exists,
     func,
     insert,
     literal,
@@ -32,9 +31,12 @@ from sqlalchemy import (
     tuple_,
     update,
 )
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from tarry.ports import Listing
+from tarry.store.assigning import assigned
 from tarry.store.batch import Batch, Values
+from tarry.store.database import Dialect
 from tarry.store.rows import JOB_FIELDS, label_fragments
 from tarry.store.tables import Tables
 from tarry.words import Phase
@@ -68,33 +70,40 @@ def ids(name: str = "p_ids") -> Any:
 
 
 @cache
-def statements_on(tables: Tables) -> Statements:
+def statements_on(tables: Tables, dialect: Dialect) -> Statements:
     """The statements on these tables, made once."""
-    return Statements(tables)
+    return Statements(tables, dialect)
 
 
 class Statements:
     """Statements on jobs, specs and events."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, dialect: Dialect) -> None:
         job, spec, event = tables.job, tables.spec, tables.event
         self._job = job
-        self.whole = _whole(job, spec)
+        self.whole = whole_rows(job, spec)
         self.find = self.whole.where(job.c.namespace == p(job.c.namespace), job.c.key == p(job.c.key))
         self.by_id = self.whole.where(job.c.id.in_(ids())).order_by(job.c.id)
         mine = and_(job.c.owner == p(job.c.owner), job.c.nonce == p(job.c.nonce))
         # Also those that an earlier try of this very claim took.
         self.takeable = self.by_id.where(or_(_is_free(job), mine))
+        self.lock_takeable = (
+            select(job.c.id)
+            .where(job.c.id.in_(ids()), or_(_is_free(job), mine))
+            .order_by(job.c.id)
+            .with_for_update(skip_locked=True, key_share=True)
+        )
         self.glance = _glance(job)
-        self.add_spec = _add_spec(spec)
+        self.lock_spec = _lock_spec(spec)
+        self.add_spec = _add_spec(spec, dialect)
         self.add_job = _add_job(job)
         self.claim = Batch(job, ("id", "owner", "nonce"), lambda new: _claim(job, new))
         self.cancel = _cancel(job)
-        self.ask_to_cancel = (
+        self.ask_to_cancel = assigned(
             update(job)
             .where(job.c.id == p(job.c.id), job.c.run == p(job.c.run))
-            .where(job.c.outcome.is_(None), job.c.cancel_requested_at.is_(None))
-            .values(cancel_requested_at=p(job.c.cancel_requested_at), event_seq=job.c.event_seq + 1)
+            .where(job.c.outcome.is_(None), job.c.cancel_requested_at.is_(None)),
+            {"cancel_requested_at": p(job.c.cancel_requested_at), "event_seq": job.c.event_seq + 1},
         )
         self.told = (
             update(job)
@@ -118,16 +127,17 @@ class Statements:
         if page.phases:
             chosen.append(job.c.phase.in_([phase.value for phase in page.phases]))
         if page.prefix:
-            # LIKE would fold case.
-            chosen.append(func.substr(job.c.key, 1, len(page.prefix)) == page.prefix)
+            # LIKE would fold case. The length is asked of the database, because some count bytes.
+            prefix = bindparam("p_prefix", page.prefix, type_=job.c.key.type)
+            chosen.append(func.substr(job.c.key, 1, func.length(prefix)) == prefix)
         for name, value in page.labels.items():
             first, later = label_fragments(name, value)
-            chosen.append(or_(func.instr(job.c.labels, first) > 0, func.instr(job.c.labels, later) > 0))
+            chosen.append(or_(_holds(job.c.labels, first), _holds(job.c.labels, later)))
         return self.whole.where(*chosen).order_by(job.c.id).limit(page.limit)
 
 
-def _whole(job: Table, spec: Table) -> AnySelect:
-    """All columns in the order of a job's fields."""
+def whole_rows(job: Table, spec: Table) -> AnySelect:
+    """Jobs with their specs: all columns in the order of a job's fields."""
     columns = [spec.c.json.label(name) if name == "spec" else job.c[name] for name in JOB_FIELDS]
     # Outer: a job whose spec is gone must be seen as damaged, not as missing.
     return select(*columns).select_from(job.outerjoin(spec, job.c.spec == spec.c.hash))
@@ -138,9 +148,26 @@ def _glance(job: Table) -> AnySelect:
     return select(*seen).where(job.c.id.in_(ids())).order_by(job.c.id)
 
 
-def _add_spec(spec: Table) -> Insert:
-    missing = select(p(spec.c.hash), p(spec.c.json)).where(~exists().where(spec.c.hash == p(spec.c.hash)))
-    return insert(spec).from_select(["hash", "json"], missing)
+def _holds(text: Column[Any], part: str) -> ColumnElement[bool]:
+    """Whether the text has this part. The databases have no name in common for that question."""
+    return func.replace(text, part, "") != text
+
+
+def _lock_spec(spec: Table) -> AnySelect:
+    """Keeps a spec from being forgotten while the job that uses it is not committed yet."""
+    return select(spec.c.hash).where(spec.c.hash == p(spec.c.hash)).with_for_update(read=True, key_share=True)
+
+
+def _add_spec(spec: Table, dialect: Dialect) -> Insert:
+    """Adds it, unless somebody has, or just does."""
+    row = {"hash": p(spec.c.hash), "json": p(spec.c.json)}
+    match dialect:
+        case "mysql":
+            return mysql.insert(spec).values(row).on_duplicate_key_update(hash=spec.c.hash)
+        case "postgresql":
+            return postgresql.insert(spec).values(row).on_conflict_do_nothing()
+        case "sqlite":
+            return sqlite.insert(spec).values(row).on_conflict_do_nothing()
 
 
 def _add_job(job: Table) -> Insert:
@@ -167,16 +194,15 @@ def _wakes(job: Table, at: Any) -> Any:
 
 
 def _claim(job: Table, new: Values) -> Update:
-    return (
-        update(job)
-        .where(job.c.id == new("id"), _is_free(job))
-        .values(
-            owner=new("owner"),
-            nonce=new("nonce"),
-            fence=job.c.fence + 1,
-            step=job.c.step + 1,
-            wake=None,
-        )
+    return assigned(
+        update(job).where(job.c.id == new("id"), _is_free(job)),
+        {
+            "owner": new("owner"),
+            "nonce": new("nonce"),
+            "fence": job.c.fence + 1,
+            "step": job.c.step + 1,
+            "wake": None,
+        },
     )
 
 
@@ -188,12 +214,12 @@ def may_reserve(job: Table, new: Values) -> ColumnElement[bool]:
 
 def reserve(job: Table, new: Values) -> Update:
     """Permits one poll."""
-    return update(job).where(may_reserve(job, new)).values(reserved=1, step=job.c.step + 1)
+    return assigned(update(job).where(may_reserve(job, new)), {"reserved": 1, "step": job.c.step + 1})
 
 
 def isolate(job: Table, new: Values) -> Update:
     """Notes that the worker makes no call now but this job's."""
-    return update(job).where(_held(job, new)).values(alone=1)
+    return assigned(update(job).where(_held(job, new)), {"alone": 1})
 
 
 def may_checkpoint(job: Table, new: Values) -> ColumnElement[bool]:
@@ -208,23 +234,20 @@ def checkpoint(job: Table, new: Values) -> Update:
     leaves = or_(over, left == 1)
     # The commit before a submit says nothing of a call that the process lived through.
     sends = new("phase") == Phase.SENDING.value
-    return (
-        update(job)
-        .where(may_checkpoint(job, new))
-        .values(
-            {
-                **{name: new(name) for name in PLAIN},
-                **{name: func.coalesce(new(name), job.c[name]) for name in KEPT},
-                "step": job.c.step + 1,
-                "fence": job.c.fence + left,
-                "owner": case((leaves, None), else_=job.c.owner),
-                "wake": case((and_(leaves, ~over), _wakes(job, new("due"))), else_=None),
-                "paused": case((over, 0), else_=job.c.paused),
-                "strikes": case((sends, job.c.strikes), else_=0),
-                "alone": case((sends, job.c.alone), else_=0),
-                "event_seq": job.c.event_seq + new("events"),
-            }
-        )
+    return assigned(
+        update(job).where(may_checkpoint(job, new)),
+        {
+            **{name: new(name) for name in PLAIN},
+            **{name: func.coalesce(new(name), job.c[name]) for name in KEPT},
+            "step": job.c.step + 1,
+            "fence": job.c.fence + left,
+            "owner": case((leaves, None), else_=job.c.owner),
+            "wake": case((and_(leaves, ~over), _wakes(job, new("due"))), else_=None),
+            "paused": case((over, 0), else_=job.c.paused),
+            "strikes": case((sends, job.c.strikes), else_=0),
+            "alone": case((sends, job.c.alone), else_=0),
+            "event_seq": job.c.event_seq + new("events"),
+        },
     )
 
 
@@ -235,17 +258,16 @@ def may_release(job: Table, new: Values) -> ColumnElement[bool]:
 
 def release(job: Table, new: Values) -> Update:
     """Gives up a held job, its permit unused."""
-    return (
-        update(job)
-        .where(may_release(job, new))
-        .values(
-            owner=None,
-            reserved=0,
-            alone=0,
-            fence=job.c.fence + 1,
-            step=job.c.step + 1,
-            wake=_wakes(job, func.coalesce(job.c.due, new("now"))),
-        )
+    return assigned(
+        update(job).where(may_release(job, new)),
+        {
+            "owner": None,
+            "reserved": 0,
+            "alone": 0,
+            "fence": job.c.fence + 1,
+            "step": job.c.step + 1,
+            "wake": _wakes(job, func.coalesce(job.c.due, new("now"))),
+        },
     )
 
 
@@ -258,41 +280,32 @@ def spent(job: Table) -> ColumnElement[int]:
 def _cancel(job: Table) -> Update:
     # A poll that is permitted may leave as late as it is due: a run after this one keeps its distance.
     latest = case((job.c.due > p(job.c.finished_at), job.c.due), else_=p(job.c.finished_at))
-    return (
-        update(job)
-        .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.outcome.is_(None))
-        .values(
-            state=p(job.c.state),
-            phase=p(job.c.phase),
-            outcome=p(job.c.outcome),
-            finished_at=p(job.c.finished_at),
-            polls=spent(job),
-            polled_at=case((job.c.reserved > 0, latest), else_=job.c.polled_at),
-            reserved=0,
-            owner=None,
-            nonce=None,
-            wake=None,
-            paused=0,
-            alone=0,
-            due=None,
-            fence=job.c.fence + 1,
-            step=job.c.step + 1,
-            event_seq=job.c.event_seq + bindparam("p_events"),
-        )
+    return assigned(
+        update(job).where(job.c.id == p(job.c.id), job.c.step == p(job.c.step), job.c.outcome.is_(None)),
+        {
+            **{name: p(job.c[name]) for name in ("state", "phase", "outcome", "finished_at")},
+            **dict.fromkeys(("owner", "nonce", "wake", "due")),
+            **dict.fromkeys(("reserved", "paused", "alone"), 0),
+            "polls": spent(job),
+            "polled_at": case((job.c.reserved > 0, latest), else_=job.c.polled_at),
+            "fence": job.c.fence + 1,
+            "step": job.c.step + 1,
+            "event_seq": job.c.event_seq + bindparam("p_events"),
+        },
     )
 
 
 def _fetched(job: Table) -> Update:
-    return (
+    return assigned(
         update(job)
         .where(job.c.id == p(job.c.id), job.c.step == p(job.c.step))
-        .where(job.c.outcome.is_not(None), job.c.output.is_(None))
-        .values(
-            state=p(job.c.state),
-            output=p(job.c.output),
-            step=job.c.step + 1,
-            event_seq=job.c.event_seq + bindparam("p_events"),
-        )
+        .where(job.c.outcome.is_not(None), job.c.output.is_(None)),
+        {
+            "state": p(job.c.state),
+            "output": p(job.c.output),
+            "step": job.c.step + 1,
+            "event_seq": job.c.event_seq + bindparam("p_events"),
+        },
     )
 
 

@@ -11,15 +11,29 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, exists, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Table,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from tarry.errors import StoreError
 from tarry.ports import CONVICTED, QUARANTINED, SUSPECT, Event
+from tarry.store.assigning import assigned
+from tarry.store.database import Database
 from tarry.store.deliveries import freeing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import append
 from tarry.store.locks import is_uuid
-from tarry.store.sqlite import Database
 from tarry.store.statements import Statements, ids, p
 from tarry.store.tables import Tables
 from tarry.words import DAY, Instant, Micros, Phase
@@ -39,58 +53,45 @@ class Workers:
     def __init__(self, database: Database, tables: Tables, sql: Statements) -> None:
         self._database = database
         self._sql = sql
-        self._seen: tuple[int, int, Sequence[RowMapping], bool] | None = None
+        self._seen: tuple[int, int, Sequence[RowMapping], bool, Micros] | None = None
         self._damaged: dict[tuple[str, int], RowMapping] = {}
         worker, job = tables.worker, tables.job
         alive = and_(worker.c.dead == 0, worker.c.released == 0)
         me = worker.c.id == p(worker.c.id)
         until = worker.c.lease_until
-        late = until <= bindparam("p_now")
+        self._clock = database.clock
+        now = bindparam("p_now", type_=until.type) if database.clock is None else database.clock
+        lease = now + bindparam("p_ttl", type_=until.type)
         self._known = select(worker.c.id, worker.c.dead, worker.c.released).where(worker.c.uuid == p(worker.c.uuid))
-        self._enter = insert(worker).values(dead=0, released=0)
-        self._renew = update(worker).where(me, alive).values(lease_until=p(until))
-        self._alive = select(worker.c.id).where(me, alive)
+        self._enter = insert(worker).values(
+            uuid=p(worker.c.uuid), guarded=p(worker.c.guarded), lease_until=lease, dead=0, released=0
+        )
+        self._renew = assigned(update(worker).where(me, alive), {"lease_until": lease})
+        # Shared, to the end of the transaction: whoever declares the worker dead waits, and finds what it took.
+        self._alive = select(worker.c.id).where(me, alive).with_for_update(read=True)
         self._others = select(worker.c.id, worker.c.uuid, worker.c.guarded, until).where(
             worker.c.id != p(worker.c.id), alive
         )
-        self._bury = update(worker).where(me, alive, or_(late, worker.c.id.in_(ids("p_gone")))).values(dead=1)
+        late = or_(until <= now, worker.c.id.in_(ids("p_gone")))
+        self._bury = assigned(update(worker).where(me, alive, late), {"dead": 1})
         # In the transaction that ends the worker, so that nothing can be left with one that is gone.
         self._free_deliveries = freeing(tables.outbox)
         mine = job.c.owner == p(job.c.owner)
         called = or_(job.c.reserved == 1, job.c.phase.not_in([Phase.WAITING.value, Phase.BLOCKED.value]))
         struck = {"strikes": job.c.strikes + 1}
-        self._strike_one = update(job).where(mine, job.c.alone == 1).values(struck)
-        self._strike_all = update(job).where(mine, called, job.c.strikes < SUSPECT).values(struck)
-        self._retire = update(worker).where(me, alive).values(released=1)
+        self._strike_one = assigned(update(job).where(mine, job.c.alone == 1), struck)
+        self._strike_all = assigned(update(job).where(mine, called, job.c.strikes < SUSPECT), struck)
+        self._retire = assigned(update(worker).where(me, alive), {"released": 1})
         self._uuid = select(worker.c.uuid).where(me)
-        self._forget = delete(worker).where(or_(worker.c.dead == 1, worker.c.released == 1), until < bindparam("p_now"))
-        # An alias, because the statements below join the worker's row as well, dead or alive.
+        over = or_(worker.c.dead == 1, worker.c.released == 1)
+        self._forget = delete(worker).where(over, until < now - _REMEMBERED)
+        held = _held(job, worker)
+        # An alias, because the statement joins the worker's row as well, dead or alive.
         live = worker.alias("live")
         owned = exists().where(live.c.id == job.c.owner, live.c.dead == 0, live.c.released == 0)
-        ownerless = and_(job.c.owner.is_not(None), ~owned)
-        held = (
-            select(job.c.id, job.c.owner, job.c.fence, job.c.step, job.c.cmd, job.c.polls, job.c.reserved)
-            .add_columns(
-                job.c.max_polls, job.c.polled_at, job.c.due, job.c.floor, job.c.strikes, job.c.event_seq, until
-            )
-            .add_columns(job.c.paused, job.c.alone)
-            .select_from(job.outerjoin(worker, worker.c.id == job.c.owner))
-            .where(job.c.id > bindparam("p_after"))
-            .order_by(job.c.id)
-            .limit(BATCH)
-        )
-        self._orphans = held.where(ownerless)
-        self._holdings = held.where(job.c.owner == p(job.c.owner))
-        freed = ("polls", "polled_at", "due", "wake", "paused")
-        self._free = (
-            update(job)
-            .where(job.c.id == p(job.c.id), job.c.fence == p(job.c.fence), job.c.step == p(job.c.step))
-            .where(job.c.cmd == p(job.c.cmd))
-            .where(job.c.reserved == p(job.c.reserved), job.c.owner == p(job.c.owner))
-            .values({name: bindparam(f"p_new_{name}", type_=job.c[name].type) for name in freed})
-            .values(owner=None, nonce=None, reserved=0, alone=0, fence=job.c.fence + 1, step=job.c.step + 1)
-            .values(event_seq=job.c.event_seq + bindparam("p_events"))
-        )
+        self._orphans = held.where(job.c.owner.is_not(None), ~owned)
+        self._holdings = held.where(mine)
+        self._free = _free(job)
 
     def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
         """The id of the worker with this uuid, made when there is none; `StoreError` when it is dead already."""
@@ -99,7 +100,7 @@ class Workers:
         with self._database.write() as connection:
             known = connection.execute(self._known, {"p_uuid": uuid}).one_or_none()
             if known is None:
-                row = {"uuid": uuid, "lease_until": now + ttl, "guarded": int(guarded)}
+                row = {"p_uuid": uuid, "p_guarded": int(guarded)} | self._lease(now, ttl)
                 return _new_id(connection.execute(self._enter, row).inserted_primary_key)
             if known.dead or known.released:
                 raise StoreError(f"worker {uuid} is dead or released: register again under a new uuid")
@@ -108,8 +109,7 @@ class Workers:
     def renew(self, worker: int, now: Instant, ttl: Micros) -> bool:
         """Prolong the lease of a live worker."""
         with self._database.write() as connection:
-            params = {"p_id": worker, "p_lease_until": now + ttl}
-            return connection.execute(self._renew, params).rowcount == 1
+            return connection.execute(self._renew, {"p_id": worker} | self._lease(now, ttl)).rowcount == 1
 
     def is_alive(self, connection: Connection, worker: int) -> bool:
         """Whether the worker may take jobs, as this transaction sees it."""
@@ -121,34 +121,47 @@ class Workers:
             connection.execute(self._retire, {"p_id": worker})
             connection.execute(self._free_deliveries, {"p_owner": worker, "p_now": now})
             uuid = connection.scalar(self._uuid, {"p_id": worker})
-        self._free_all(self._holdings, {"p_owner": worker}, now)
+            ahead = self._ahead(connection, now)
+        self._free_all(self._holdings, {"p_owner": worker}, now, ahead)
         if uuid is not None:
             self._database.locks.drop(uuid)
 
     def bury(self, worker: int, now: Instant) -> int:
         """Declare the dead dead, and free what nobody alive holds; how many jobs."""
-        others, orphans = self._known_others(worker)
+        others, orphans, ahead = self._known_others(worker, now)
         gone = [other["id"] for other in others if other["guarded"] and self._database.locks.gone(other["uuid"])]
-        suspects = [other for other in others if other["id"] in gone or other["lease_until"] <= now]
+        suspects = [other for other in others if other["id"] in gone or other["lease_until"] - ahead <= now]
         if not suspects and not orphans:
             return 0
         buried = self._declare_dead(suspects, gone, now)
-        freed = self._free_all(self._orphans, {}, now)
+        freed = self._free_all(self._orphans, {}, now, ahead)
         for uuid in buried:
             self._database.locks.drop(uuid)
         return freed
 
-    def _known_others(self, worker: int) -> tuple[Sequence[RowMapping], bool]:
-        """The other workers, and whether there are jobs to free of owners that are none; read anew after a change."""
+    def _ahead(self, connection: Connection, now: Instant) -> Micros:
+        """How far the clock that leases are kept by is ahead of the caller's."""
+        return 0 if self._clock is None else int(connection.scalar(select(self._clock)) or 0) - now
+
+    @staticmethod
+    def _lease(now: Instant, ttl: Micros) -> dict[str, Any]:
+        return {"p_now": now, "p_ttl": ttl}
+
+    def _known_others(self, worker: int, now: Instant) -> tuple[Sequence[RowMapping], bool, Micros]:
+        """The other workers, whether there are jobs to free of owners that are none, and how far leases are ahead.
+
+        Read anew after a change.
+        """
         version = self._database.version()
         if self._seen is None or self._seen[:2] != (version, worker):
             with self._database.read() as connection:
                 found = connection.execute(self._others, {"p_id": worker}).mappings().all()
                 ownerless = connection.execute(self._orphans, {"p_after": 0}).mappings().all()
+                ahead = self._ahead(connection, now)
             others = [other for other in found if self._is_sound(other)]
             # A job that could not be freed is not tried again, round by round, while it stays as it is.
             orphans = len(ownerless) == BATCH or not all(self._is_known(_JOB, row) for row in ownerless)
-            self._seen = (version, worker, others, orphans)
+            self._seen = (version, worker, others, orphans, ahead)
         return self._seen[2:]
 
     def _declare_dead(self, suspects: Collection[RowMapping], gone: list[int], now: Instant) -> list[str]:
@@ -161,7 +174,7 @@ class Workers:
                     buried.append(other["uuid"])
                     connection.execute(self._free_deliveries, {"p_owner": other["id"], "p_now": now})
                     self._strike(connection, other["id"])
-            connection.execute(self._forget, {"p_now": now - _REMEMBERED})
+            connection.execute(self._forget, {"p_now": now})
         return buried
 
     def _strike(self, connection: Connection, worker: int) -> None:
@@ -170,24 +183,24 @@ class Workers:
         if connection.execute(self._strike_one, params).rowcount == 0:
             connection.execute(self._strike_all, params)
 
-    def _free_all(self, which: Any, params: dict[str, Any], now: Instant) -> int:
+    def _free_all(self, which: Any, params: dict[str, Any], now: Instant, ahead: Micros) -> int:
         """Free them batch by batch, each in a transaction, so that others get their turn; how many."""
         total, after = 0, 0
         while True:
             with self._database.write() as connection:
                 found = connection.execute(which, {**params, "p_after": after}).mappings().all()
-                total += sum(self._free_one(connection, row, now) for row in found)
+                total += sum(self._free_one(connection, row, now, ahead) for row in found)
             if len(found) < BATCH:
                 return total
             after = found[-1]["id"]
 
-    def _free_one(self, connection: Connection, row: RowMapping, now: Instant) -> bool:
+    def _free_one(self, connection: Connection, row: RowMapping, now: Instant, ahead: Micros) -> bool:
         """Free it if it is still as it was read; one that cannot be freed must not disturb the others."""
         if self._is_known(_JOB, row):
             return False
         try:
             with translated(), connection.begin_nested():
-                freed = connection.execute(self._free, _freed(row, now)).rowcount == 1
+                freed = connection.execute(self._free, _freed(row, now, ahead)).rowcount == 1
                 if freed:
                     append(connection, self._sql, row["id"], _told(row, now))
                 return freed
@@ -211,7 +224,37 @@ class Workers:
         self._damaged[kind, row["id"]] = row
 
 
-def _freed(row: RowMapping, now: Instant) -> dict[str, Any]:
+def _held(job: Table, worker: Table) -> Any:
+    """A batch of jobs, with what is known of the worker that each names."""
+    names = ("id", "owner", "fence", "step", "cmd", "polls", "reserved", "max_polls", "polled_at", "due", "floor")
+    more = ("strikes", "event_seq", "paused", "alone")
+    return (
+        select(*(job.c[name] for name in (*names, *more)), worker.c.lease_until)
+        .select_from(job.outerjoin(worker, worker.c.id == job.c.owner))
+        .where(job.c.id > bindparam("p_after"))
+        .order_by(job.c.id)
+        .limit(BATCH)
+    )
+
+
+def _free(job: Table) -> Update:
+    """Frees a job that is still as it was read."""
+    same = ("id", "fence", "step", "cmd", "reserved", "owner")
+    new = ("polls", "polled_at", "due", "wake", "paused")
+    return assigned(
+        update(job).where(*(job.c[name] == p(job.c[name]) for name in same)),
+        {
+            **{name: bindparam(f"p_new_{name}", type_=job.c[name].type) for name in new},
+            **dict.fromkeys(("owner", "nonce")),
+            **dict.fromkeys(("reserved", "alone"), 0),
+            "fence": job.c.fence + 1,
+            "step": job.c.step + 1,
+            "event_seq": job.c.event_seq + bindparam("p_events"),
+        },
+    )
+
+
+def _freed(row: RowMapping, now: Instant, ahead: Micros) -> dict[str, Any]:
     """The columns of a job after its worker is gone, with what they rely on."""
     if not all(value is None or isinstance(value, int) for value in row.values()):
         raise TypeError("a column holds no number")
@@ -219,7 +262,7 @@ def _freed(row: RowMapping, now: Instant) -> dict[str, Any]:
     if row["reserved"]:
         polls = _counted(row)
         # The last moment at which the poll can have started: the lease forbids later ones, and so does death.
-        latest = now if row["lease_until"] is None else min(row["lease_until"], now)
+        latest = now if row["lease_until"] is None else min(row["lease_until"] - ahead, now)
         polled_at = max(polled_at or latest, latest)
         due = max(due or polled_at, polled_at + row["floor"])
     paused = QUARANTINED if _is_convicted(row) else row["paused"]

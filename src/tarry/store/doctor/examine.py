@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager
 from sqlalchemy import Connection
 
 from tarry.errors import StoreError
+from tarry.store.database import Database
 from tarry.store.doctor import file, jobs, rows, workers
 from tarry.store.doctor.findings import Check, Finding, Level, Patient
 from tarry.store.migrations import STEPS, version
-from tarry.store.sqlite import Database, SqliteFile
+from tarry.store.sqlite import SqliteFile
 from tarry.store.tables import Tables
 from tarry.words import Instant
 

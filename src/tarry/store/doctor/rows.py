@@ -12,7 +12,7 @@ from tarry.codec import decode_spec, state_of
 from tarry.errors import CheckpointError
 from tarry.store.doctor.findings import Finding, Level, Patient, named
 from tarry.store.rows import job_row
-from tarry.store.statements import Statements
+from tarry.store.statements import whole_rows
 from tarry.store.tables import Tables
 from tarry.words import Phase
 
@@ -86,7 +86,7 @@ def damaged(patient: Patient) -> Iterator[Finding]:
 
 def _rows(patient: Patient) -> Iterator[Any]:
     job, after = patient.tables.job, 0
-    whole = Statements(patient.tables).whole.order_by(job.c.id).limit(_PAGE)
+    whole = whole_rows(job, patient.tables.spec).order_by(job.c.id).limit(_PAGE)
     while True:
         found = patient.connection.execute(whole.where(job.c.id > after)).all()
         yield from found

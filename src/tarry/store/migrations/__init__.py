@@ -1,24 +1,24 @@
 """The schema's versions: one file each, applied in order, all in one transaction.
 
-The transaction holds the database's write lock, so one process migrates and
-the others find it done; killed half-way, nothing has happened.
+One process migrates at a time, and the others find it done. Killed half-way, nothing has
+happened; but for MariaDB, which commits each table by itself: there the version is written last,
+and the next process makes what is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sqlalchemy import Connection, insert, inspect, select, update
+from sqlalchemy import Connection, inspect, select, update
 
 from tarry.errors import StoreError
 from tarry.store.migrations import v1
+from tarry.store.migrations.v1 import VERSION
 from tarry.store.tables import Tables
 
 Step = Callable[[Connection, Tables], None]
 
 STEPS: Mapping[int, Step] = {1: v1.upgrade}
-
-_VERSION = "schema"
 
 
 def migrate(connection: Connection, tables: Tables, steps: Mapping[int, Step] = STEPS) -> None:
@@ -32,10 +32,8 @@ def migrate(connection: Connection, tables: Tables, steps: Mapping[int, Step] = 
         )
     for number in range(found + 1, newest + 1):
         steps[number](connection, tables)
-    if found == 0:
-        connection.execute(insert(tables.meta).values(name=_VERSION, value=str(newest)))
-    elif found < newest:
-        connection.execute(update(tables.meta).where(tables.meta.c.name == _VERSION).values(value=str(newest)))
+    if found < newest:
+        connection.execute(update(tables.meta).where(tables.meta.c.name == VERSION).values(value=str(newest)))
 
 
 def version(connection: Connection, tables: Tables) -> int:
@@ -49,7 +47,9 @@ def version(connection: Connection, tables: Tables) -> int:
                 "or the database is damaged; choose another prefix, or restore a backup"
             )
         return 0
-    value = connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == _VERSION))
+    value = connection.scalar(select(tables.meta.c.value).where(tables.meta.c.name == VERSION))
+    if value is None and present <= {tables.meta.name}:
+        return 0
     if value is None or not value.isdecimal():
         raise StoreError(f"{tables.meta.name} names no schema version: the database is damaged; restore a backup")
     return int(value)
