@@ -7,36 +7,51 @@ from collections import Counter
 from typing import Any
 
 import httpx
-import pytest
 
 from tarry import JobSpec, Limits, Outcome, Poller, Request, Status
 from tarry.testing import StubService
 from tarry.testing.stub.behaviour import Behaviour
 
-JOBS = 400
-# All jobs together take longer than one of them would wait for a connection, and none is anywhere near that long.
-PATIENT = Limits(poll_timeout="4s")
+JOBS = 200
+POOL = 20
 
 
-@pytest.mark.slow
+class Watched(httpx.AsyncHTTPTransport):
+    """A pool of the caller's that knows how many requests were in it at once."""
+
+    def __init__(self) -> None:
+        super().__init__(limits=httpx.Limits(max_connections=POOL))
+        self.now = self.most = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            return await super().handle_async_request(request)
+        finally:
+            self.now -= 1
+
+
 def test_hundreds_of_jobs_due_at_once_find_a_connection_each() -> None:
-    """With a small pool of the caller's and all due at once, no call waits for a connection until it fails."""
+    """With a small pool of the caller's and all due at once, no call has to wait for a connection, or fails for it."""
 
-    async def main() -> tuple[list[Any], int]:
+    async def main() -> tuple[list[Any], int, int]:
+        pool = Watched()
         async with (
             StubService() as service,
-            httpx.AsyncClient(limits=httpx.Limits(max_connections=20), trust_env=False) as client,
+            httpx.AsyncClient(transport=pool, trust_env=False) as client,
             Poller("sqlite://", client=client) as poller,
         ):
             for number in range(JOBS):
                 poll = Request("GET", f"{service.url}/jobs", params={"n": number})
-                await poller.add(f"job-{number}", JobSpec(poll=poll, until=Status(), limits=PATIENT))
+                await poller.add(f"job-{number}", JobSpec(poll=poll, until=Status()))
             await poller.run(until_idle=True)
-            return await poller.jobs(limit=JOBS), len(service.requests)
+            return await poller.jobs(limit=JOBS), len(service.requests), pool.most
 
-    jobs, requests = asyncio.run(main())
+    jobs, requests, most = asyncio.run(main())
     assert Counter((job.outcome, job.polls, job.failures) for job in jobs) == {(Outcome.SUCCEEDED, 1, 0): JOBS}
     assert requests == JOBS
+    assert 1 < most <= POOL
 
 
 def test_a_host_that_hangs_leaves_connections_to_others() -> None:
