@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from tarry.errors import StoreError
 from tarry.store.database import Database
-from tarry.store.doctor import file, jobs, rows, workers
+from tarry.store.doctor import file, jobs, rows, servers, workers
 from tarry.store.doctor.findings import Check, Finding, Level, Patient
 from tarry.store.migrations import STEPS, version
 from tarry.store.sqlite import SqliteFile
@@ -43,10 +43,15 @@ def _findings(database: Database, tables: Tables, now: Instant) -> Iterator[Find
     if isinstance(database, SqliteFile):
         yield from file.around(database)
     with _looking_into(database) as connection:
-        patient = Patient(connection, tables, database.locks, now)
+        there = now if database.clock is None else int(connection.scalar(select(database.clock)) or 0)
+        patient = Patient(connection, tables, database.locks, there)
         if isinstance(database, SqliteFile):
             yield from file.settings(patient, database)
             yield from file.integrity(patient)
+        if database.dialect in servers.CHECKS:
+            yield from servers.CHECKS[database.dialect](patient)
+        if database.clock is not None:
+            yield servers.clocks(now, there)
         found, newest = version(connection, tables), max(STEPS)
         yield _schema(found, newest)
         if found == newest:
@@ -54,8 +59,20 @@ def _findings(database: Database, tables: Tables, now: Instant) -> Iterator[Find
                 yield from check(patient)
 
 
-def _looking_into(database: Database) -> AbstractContextManager[Connection]:
-    return database.look() if isinstance(database, SqliteFile) else database.read()
+@contextmanager
+def _looking_into(database: Database) -> Iterator[Connection]:
+    """A connection that cannot write; what was closed is closed again."""
+    if isinstance(database, SqliteFile):
+        with database.look() as connection:
+            yield connection
+        return
+    opened = database.open()
+    try:
+        with database.read() as connection:
+            yield connection
+    finally:
+        if opened:
+            database.close()
 
 
 def _schema(found: int, newest: int) -> Finding:
