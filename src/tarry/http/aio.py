@@ -33,7 +33,7 @@ class GivenSession:
 
     def __init__(self, session: Any) -> None:
         if not hasattr(session, "_middlewares"):
-            raise SpecError("client", "aiohttp is too old to send a request once only; 3.12 or newer is needed")
+            raise SpecError("client", "aiohttp is too old to send a request once only; 3.12.8 or newer is needed")
         self._session = session
 
     @property
