@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -138,13 +138,20 @@ class SqlDeliveries:
 def owing(outbox: Table, job: Table) -> Batch:
     """Adds deliveries of a job's run, each once: the same kind is not owed twice."""
 
-    def owe(new: Values) -> Insert:
+    def add(new: Values) -> Insert:
         owed = exists().where(outbox.c.job == job.c.id, outbox.c.run == job.c.run, outbox.c.kind == new("kind"))
         row = select(job.c.id, job.c.run, new("kind"), literal(_PENDING), new("wake"), literal(0))
         row = row.where(job.c.id == new("job"), ~owed)
+        # They are numbered as they were given.
+        row = row.order_by(new("place"))
         return insert(outbox).from_select(["job", "run", "kind", "state", "wake", "tries"], row)
 
-    return Batch(outbox, ("job", "kind", "wake"), owe)
+    return Batch(outbox, ("job", "kind", "wake", "place"), add)
+
+
+def owe(connection: Connection, owing: Batch, owed: Iterable[tuple[int, DeliveryKind, Instant | None]]) -> None:
+    """Note that these deliveries are owed: the job, what, and when it wants a worker."""
+    owing.count(connection, [(job, kind.value, wake, place) for place, (job, kind, wake) in enumerate(owed)])
 
 
 def freeing(outbox: Table) -> Update:

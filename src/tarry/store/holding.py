@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Table, Update, select
 from tarry.ports import Checkpoint, Grip
 from tarry.store import statements
 from tarry.store.batch import Batch, Row, Values
-from tarry.store.deliveries import owing
+from tarry.store.deliveries import owe, owing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import add_spec, append_all
 from tarry.store.rows import clean, cleaned, spec_hash
@@ -145,8 +145,8 @@ class Holding:
         for spec in {write.spec for write in writes if write.spec is not None}:
             add_spec(connection, self._sql, spec)
         append_all(connection, self._sql, [(write.grip.job, write.events) for write in writes if write.events])
-        owed = [(write.grip.job, kind.value, write.finished_at) for write in writes for kind in write.owed]
-        self._owing.count(connection, owed)
+        owed = ((write.grip.job, kind, write.finished_at) for write in writes for kind in write.owed)
+        owe(connection, self._owing, owed)
 
 
 def _swapped(connection: Connection, swap: Swap, rows: Sequence[Row], *, exact: bool) -> list[bool]:

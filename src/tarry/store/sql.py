@@ -21,7 +21,7 @@ from tarry.store.addresses import database_at
 from tarry.store.backlog import Backlog
 from tarry.store.commands import Commands
 from tarry.store.database import Database
-from tarry.store.deliveries import SqlDeliveries, owing
+from tarry.store.deliveries import SqlDeliveries, owe, owing
 from tarry.store.doctor import Finding, examine
 from tarry.store.faults import Duplicate, Unstorable
 from tarry.store.holding import Missed, holding_on
@@ -284,7 +284,7 @@ class SqlStore:
                 return write(connection, exact=True)
 
     def _owe(self, connection: Connection, job: int, owed: Sequence[DeliveryKind], now: Instant | None) -> None:
-        self._owing.count(connection, [(job, kind.value, now) for kind in owed])
+        owe(connection, self._owing, ((job, kind, now) for kind in owed))
 
 
 def _database(store: str | URL | Engine) -> Database:
