@@ -7,11 +7,12 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
+import aiohttp
 from dbos import DBOS
 
 from benchmarks.jobs import sqlite_file
@@ -63,48 +64,59 @@ def _process(what: str, store: str, service: Service, scale: Scale) -> Iterator[
 
 
 async def _main(what: str, store: str, url: str, count: int, nap: float) -> None:
-    async with _launched(store, FULL) as wait:
-        if what == "begin":
-            await asyncio.gather(*(DBOS.start_workflow_async(wait, f"{url}{n}", nap) for n in range(count)))
-        await asyncio.Event().wait()
+    wait = _launched(store, FULL)
+    if what == "begin":
+        await asyncio.gather(*(DBOS.start_workflow_async(wait, f"{url}{n}", nap) for n in range(count)))
+    await asyncio.Event().wait()
 
 
 async def _polled(store: str, scale: Scale) -> Reading:
     with serving() as service:
-        async with _launched(store, scale) as wait:
-            starting = asyncio.gather(
-                *(DBOS.start_workflow_async(wait, service.url(n), 0.001) for n in range(scale.jobs))
-            )
-            try:
-                return await window(service.polls, scale)
-            finally:
-                starting.cancel()
+        wait = _launched(store, scale)
+        begin = (DBOS.start_workflow_async(wait, service.url(n), 0.001) for n in range(scale.jobs))
+        starting = asyncio.gather(*begin)
+        try:
+            return await window(service.polls, scale)
+        finally:
+            starting.cancel()
 
 
-@asynccontextmanager
-async def _launched(store: str, scale: Scale) -> AsyncIterator[Any]:
-    """DBOS on this database; gives the workflow that waits for a URL."""
-    import aiohttp
+class _Http:
+    """Requests on whatever event loop asks: DBOS goes on with what was interrupted on one of its own."""
 
-    logging.disable(logging.CRITICAL)
-    DBOS(config={"name": "bench", "system_database_url": store, "run_admin_server": False, "log_level": "ERROR"})
-    turns = asyncio.Semaphore(scale.in_flight)
-    async with aiohttp.ClientSession() as session:
+    def __init__(self, in_flight: int) -> None:
+        self._in_flight = in_flight
+        self._known: dict[object, tuple[asyncio.Semaphore, aiohttp.ClientSession]] = {}
 
-        @DBOS.step()
-        async def poll(url: str) -> str:
-            async with turns, session.get(url) as response:
-                state: str = json.loads(await response.read())["state"]
-                return state
-
-        @DBOS.workflow()
-        async def wait(url: str, pause: float) -> str:
-            while (state := await poll(url)) == "RUNNING":
-                await DBOS.sleep_async(pause)
+    async def state(self, url: str) -> str:
+        """What the answer says of the job."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._known:
+            self._known[loop] = asyncio.Semaphore(self._in_flight), aiohttp.ClientSession()
+        turns, session = self._known[loop]
+        async with turns, session.get(url) as response:
+            state: str = json.loads(await response.read())["state"]
             return state
 
-        DBOS.launch()
-        yield wait  # and is left as it is: an orderly end would wait for all of them
+
+def _launched(store: str, scale: Scale) -> Any:
+    """DBOS on this database; gives the workflow that waits for a URL. Ends with its process."""
+    logging.disable(logging.CRITICAL)
+    DBOS(config={"name": "bench", "system_database_url": store, "run_admin_server": False, "log_level": "ERROR"})
+    http = _Http(scale.in_flight)
+
+    @DBOS.step()
+    async def poll(url: str) -> str:
+        return await http.state(url)
+
+    @DBOS.workflow()
+    async def wait(url: str, pause: float) -> str:
+        while (state := await poll(url)) == "RUNNING":
+            await DBOS.sleep_async(pause)
+        return state
+
+    DBOS.launch()
+    return wait
 
 
 if __name__ == "__main__":
