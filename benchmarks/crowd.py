@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from time import monotonic
 
 from benchmarks.jobs import ALONE, BUSY, Scripted, fill, hours, spec_of, sqlite_file
+from benchmarks.load import serving
 from benchmarks.meter import Reading, resident, while_running, window
 from benchmarks.restart import restarted
 from benchmarks.scale import Scale
@@ -51,11 +53,13 @@ async def overdue_many(scale: Scale) -> Reading:
 
 
 async def _restart(waiting: int, overdue: int) -> Reading:
-    with sqlite_file() as store:
-        now = SystemClock().now()
-        await fill(store, spec_of(ALONE, every="1h"), waiting, now + hours(1), hours(1), "waiting")
-        await fill(store, spec_of(ALONE, every="1h"), overdue, now - hours(1), hours(1) // 2, "overdue")
+    with sqlite_file() as store, serving() as service:
+        now, spec = SystemClock().now(), spec_of(service.template, every="1h")
+        await fill(store, spec, waiting, now + hours(1), hours(1), "waiting")
+        await fill(store, spec, overdue, now - hours(1), hours(1) // 2, "overdue")
+        begun = monotonic()
         found = await asyncio.to_thread(restarted, store, overdue)
+        found["first_s"] = await service.first()
     if found["done"] != overdue:
         raise RuntimeError(f"{found['done']} of {overdue} overdue jobs were polled")
-    return found
+    return {name: at - begun for name, at in found.items() if name != "done"}

@@ -21,22 +21,15 @@ async def sqlite_httpx(scale: Scale) -> Reading:
 
 
 async def sqlite_aiohttp(scale: Scale) -> Reading:
-    """With an aiohttp session in place of httpx."""
+    """With aiohttp in place of httpx."""
     with sqlite_file() as store:
-        return await _over_aiohttp(store, scale)
+        return await polled(store, scale, client="aiohttp")
 
 
 async def postgres_aiohttp(scale: Scale) -> Reading:
     """The same on PostgreSQL."""
     with postgres() as store:
-        return await _over_aiohttp(store, scale)
-
-
-async def _over_aiohttp(store: str, scale: Scale) -> Reading:
-    import aiohttp
-
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=scale.in_flight)) as session:
-        return await polled(store, scale, client=session)
+        return await polled(store, scale, client="aiohttp")
 
 
 async def many_hosts(scale: Scale) -> Reading:
@@ -48,7 +41,8 @@ async def many_hosts(scale: Scale) -> Reading:
 async def polled(store: str, scale: Scale, hosts: int = 1, **options: Any) -> Reading:
     """All jobs awaited at once, none of which ends."""
     with serving(hosts) as service:
-        specs = {f"job-{n}": spec_of(service.url(n)) for n in range(scale.jobs)}
+        known = [spec_of(service.template)] if hosts == 1 else [spec_of(service.url(n)) for n in range(hosts)]
+        specs = {f"job-{n}": known[n % len(known)] for n in range(scale.jobs)}
         async with made(store, **options) as poller:
             return await while_running(poller.await_all(specs), window(service.polls, scale))
 

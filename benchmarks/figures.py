@@ -72,8 +72,8 @@ FIGURES = (
     ),
     _ratio("naive", "aiohttp, SQLite ÷ a commit a poll by hand", (AIOHTTP, "loops.naive_aiohttp"), 1),
     _most("cpu", "Tarry's own CPU a poll", "alone.cpu", "cpu_us", 60, "µs"),
-    _most("late", "lateness, 10,000 jobs every 5 s: median", "alone.lateness", "p50_ms", 2, "ms"),
-    _most("late-p99", "lateness, 10,000 jobs every 5 s: 99 %", "alone.lateness", "p99_ms", 25, "ms"),
+    _most("late", "lateness, 10,000 jobs every 5 s: median", "pace.lateness", "p50_ms", 2, "ms"),
+    _most("late-p99", "lateness, 10,000 jobs every 5 s: 99 %", "pace.lateness", "p99_ms", 25, "ms"),
     _most("awaited", "memory of a job awaited here", "alone.awaited", "bytes", 4, "KB", per=1000),
     Figure(
         "stored",

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 
 from benchmarks.load import document
 from tarry import Fixed, JobSpec, Limits, Match, Politeness, Poller, Request
@@ -67,17 +66,6 @@ class Scripted:
     async def polls(self) -> int:
         """How many there were."""
         return self.sent
-
-
-class Noted(Scripted):
-    """Notes when the first poll came, by the monotonic clock."""
-
-    first = 0.0
-
-    async def send(self, request: Prepared) -> Observation:
-        """The same, noted."""
-        self.first = self.first or monotonic()
-        return await super().send(request)
 
 
 async def fill(store: str, spec: JobSpec, count: int, first: Instant, spread: int, prefix: str = "row") -> None:

@@ -6,6 +6,7 @@ request is its first line, and an answer is one of two ready texts of 1 KB.
     GET /running/...   a job that goes on
     GET /done/...      a job that has succeeded
     GET /count         how many polls came so far
+    GET /first         when the first one came, by the monotonic clock, in microseconds
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, cast
 
 _END = b"\r\n\r\n"
@@ -39,6 +41,7 @@ _RUNNING, _DONE = (_answer(json.dumps(document(state)).encode()) for state in ("
 
 class _Connection(asyncio.Protocol):
     polls = 0
+    first = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -52,6 +55,9 @@ class _Connection(asyncio.Protocol):
     def _respond(self, request: bytes) -> bytes:
         if request.startswith(b"GET /count"):
             return _answer(b"%d" % _Connection.polls)
+        if request.startswith(b"GET /first"):
+            return _answer(b"%d" % (_Connection.first * 1e6))
+        _Connection.first = _Connection.first or monotonic()
         _Connection.polls += 1
         return _DONE if request.startswith(b"GET /done") else _RUNNING
 
@@ -85,15 +91,27 @@ class Service:
         """Where the job of this number is polled; the jobs take turns over the hosts."""
         return f"http://{self.hosts[number % len(self.hosts)]}:{self.port}/{path}/{number}"
 
+    @property
+    def template(self) -> str:
+        """The same for all jobs at once, on one host: each has its key in the URL."""
+        return f"http://{self.hosts[0]}:{self.port}/running/{{key}}"
+
     async def polls(self) -> int:
         """How many polls it saw so far."""
+        return await self._told("count")
+
+    async def first(self) -> float:
+        """When the first came, as `monotonic` tells it."""
+        return await self._told("first") / 1e6
+
+    async def _told(self, what: str) -> int:
         reader, writer = await asyncio.open_connection(self.hosts[0], self.port)
-        writer.write(b"GET /count HTTP/1.1" + _END)
+        writer.write(f"GET /{what} HTTP/1.1".encode() + _END)
         head = await reader.readuntil(_END)
         length = int(head.rpartition(b"Content-Length: ")[2])
-        count = int(await reader.readexactly(length))
+        number = int(await reader.readexactly(length))
         writer.close()
-        return count
+        return number
 
 
 @contextmanager
