@@ -109,6 +109,21 @@ def test_a_look_walks_along_its_index(bench: Bench) -> None:
         assert "Seq Scan on tarry_job" not in plan
 
 
+def test_a_round_visits_no_job_that_nobody_holds(bench: Bench) -> None:
+    """Nor the jobs that owe nothing: what each worker asks twice a second costs as much as there is to do."""
+    bench.multiply(bench.store.add(new_job())[0], 500)
+    bench.execute("UPDATE tarry_job SET wake = NULL, owner = id WHERE id < 20")
+    workers, deliveries = bench.store._workers, bench.store.deliveries
+    for asked, params in ((workers._orphans, {}), (workers._holdings, {"p_owner": 7})):
+        assert "tarry_job_owner" in bench.plan(asked, params | {"p_after": 0})
+    named = {"p_namespace": "default"}
+    for asked, params in ((deliveries._due, {"p_now": 1, "p_after": 0, "p_limit": 9}), (deliveries._next, {})):
+        plan = bench.plan(asked, named | params)
+        assert "tarry_outbox" in plan
+        assert "tarry_job_key" not in plan
+        assert "tarry_job_listing" not in plan
+
+
 def test_what_has_been_over_for_long_is_forgotten(bench: Bench) -> None:
     """With its events and its spec, some jobs at a time, and nothing that goes on or ended later."""
     for number in range(3):

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Insert,
     RowMapping,
@@ -52,21 +53,21 @@ class SqlDeliveries:
         self._is_alive = is_alive
         outbox, job = tables.outbox, tables.job
         one = outbox.c.id == p(outbox.c.id)
-        known = _whole(outbox, job).where(job.c.namespace == p(job.c.namespace))
-        page = known.where(outbox.c.id > bindparam("p_after")).order_by(outbox.c.id).limit(bindparam("p_limit"))
-        self._due = page.where(outbox.c.wake <= bindparam("p_now"))
-        self._dead = page.where(outbox.c.state == _DEAD)
-        self._next = (
-            select(func.min(outbox.c.wake))
-            .select_from(outbox.join(job, outbox.c.job == job.c.id))
-            .where(outbox.c.wake.is_not(None), job.c.namespace == p(job.c.namespace))
-        )
+        # As a value of each delivery, and the job as what may be missing: so a database begins at the few that wait.
+        owing = job.alias("owing")
+        namespace = select(owing.c.namespace).where(owing.c.id == outbox.c.job).scalar_subquery()
+        known = _whole(outbox, job).where(namespace == p(job.c.namespace))
+        self._due = _page(known, outbox.c.id + 0).where(outbox.c.wake <= bindparam("p_now"))
+        self._dead = _page(known, outbox.c.id).where(outbox.c.state == _DEAD)
+        self._next = select(func.min(outbox.c.wake)).where(outbox.c.wake.is_not(None), namespace == p(job.c.namespace))
         self._take = assigned(
             update(outbox).where(one, outbox.c.owner.is_(None), outbox.c.wake <= bindparam("p_now")),
             {"owner": p(outbox.c.owner), "nonce": p(outbox.c.nonce), "wake": None, "tries": outbox.c.tries + 1},
         )
         mine = and_(outbox.c.owner == p(outbox.c.owner), outbox.c.nonce == p(outbox.c.nonce))
-        self._taken = _whole(outbox, job).where(outbox.c.id.in_(ids()), mine).order_by(outbox.c.id)
+        self._taken = (
+            _whole(outbox, job).where(outbox.c.id.in_(ids()), mine, job.c.id.is_not(None)).order_by(outbox.c.id)
+        )
         written = {name: bindparam(f"p_new_{name}", type_=outbox.c[name].type) for name in ("state", "error", "wake")}
         self._settle = assigned(update(outbox).where(one, mine), {**written, "owner": None, "nonce": None})
         self._tell = assigned(update(job).where(job.c.id == p(job.c.id)), {"event_seq": job.c.event_seq + 1})
@@ -176,7 +177,12 @@ def freeing(outbox: Table) -> Update:
 
 def _whole(outbox: Table, job: Table) -> AnySelect:
     columns = [column for column in outbox.c if column.name not in {"owner", "wake"}]
-    return select(*columns, job.c.key).select_from(outbox.join(job, outbox.c.job == job.c.id))
+    return select(*columns, job.c.key).select_from(outbox.outerjoin(job, outbox.c.job == job.c.id))
+
+
+def _page(known: AnySelect, place: ColumnElement[int]) -> AnySelect:
+    """Those from a place on. Where it is no plain column, a database finds them by another index, and sorts what it found."""
+    return known.where(place > bindparam("p_after")).order_by(place).limit(bindparam("p_limit"))
 
 
 def _delivery(columns: RowMapping) -> Delivery:
