@@ -85,6 +85,18 @@ def test_it_changes_nothing(tmp_path: Path, file: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.db"]
 
 
+def test_nobody_waits_for_it(file: Path) -> None:
+    """Between two looks it holds no lock, where a reader would keep a writer from its commit."""
+    database = SqliteFile(file, library=(3, 40, 1))
+    store = SqlStore(database)
+    store.open(START)
+    with database.look() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM tarry_job").scalar() == 0
+        with closing(sqlite3.connect(file, timeout=0)) as other, other:
+            other.execute("DELETE FROM tarry_job")
+    store.close()
+
+
 @pytest.mark.parametrize("damage", ["header", "page", "nothing in it"])
 def test_a_damaged_database_is_told_in_one_line(file: Path, store: SqlStore, damage: str) -> None:
     """What was found before stands, and the error says what to do."""

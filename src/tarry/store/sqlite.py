@@ -126,7 +126,10 @@ class SqliteFile:
 
     @contextmanager
     def look(self) -> Iterator[Connection]:
-        """BEGIN … COMMIT, on a connection of its own that cannot write and makes no file; the store need not be open."""
+        """A connection of its own that cannot write and makes no file; the store need not be open.
+
+        Each statement is a transaction by itself: one over all of them would keep every writer waiting.
+        """
 
         def connect() -> sqlite3.Connection:
             where = f"{self.path.as_uri()}?mode=rw"
@@ -135,7 +138,7 @@ class SqliteFile:
             )
 
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
-        with translated(), _begun_by(engine, "BEGIN", _prepare_reader).begin() as connection:
+        with translated(), _prepared_by(engine, _prepare_reader).begin() as connection:
             yield connection
 
     def alone(self, connection: Connection, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 - see below
@@ -247,6 +250,15 @@ def check_library(library: tuple[int, ...]) -> None:
 
 
 def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection], None]) -> Engine:
+    def begun(connection: Connection) -> None:
+        # Straight to the driver: each write begins here, and the way around would cost more than the begin.
+        cast("sqlite3.Connection", connection.connection.driver_connection).execute(begin)
+
+    event.listen(engine, "begin", begun)
+    return _prepared_by(engine, prepare)
+
+
+def _prepared_by(engine: Engine, prepare: Callable[[sqlite3.Connection], None]) -> Engine:
     def connected(connection: Any, _record: Any) -> None:
         connection.text_factory = _text
         try:
@@ -255,12 +267,7 @@ def _begun_by(engine: Engine, begin: str, prepare: Callable[[sqlite3.Connection]
             connection.close()
             raise
 
-    def begun(connection: Connection) -> None:
-        # Straight to the driver: each write begins here, and the way around would cost more than the begin.
-        cast("sqlite3.Connection", connection.connection.driver_connection).execute(begin)
-
     event.listen(engine, "connect", connected)
-    event.listen(engine, "begin", begun)
     return engine
 
 

@@ -31,7 +31,7 @@ def _sorted(patient: Patient) -> tuple[list[int], list[int]]:
         worker.c.dead == 0, worker.c.released == 0
     )
     living, ended = list[int](), list[int]()
-    for row in patient.connection.execute(found):
+    for row in patient.connection.execute(found).all():
         is_gone = row.guarded == 1 and is_uuid(row.uuid) and patient.locks.gone(row.uuid)
         (ended if is_gone or row.lease_until <= patient.now else living).append(row.id)
     return living, ended
