@@ -110,23 +110,33 @@ class Fleet:
         worker = json.loads(await process.stdout.readline())["worker"]
         for _ in range(200):
             process.send_signal(signal.SIGSTOP)
-            if not self._is_locked() and self.count(f"*) FROM tarry_job WHERE owner = {worker} AND reserved = 1") > 3:
+            if (
+                not await self._is_locked()
+                and self.count(f"*) FROM tarry_job WHERE owner = {worker} AND reserved = 1") > 3
+            ):
                 return
             process.send_signal(signal.SIGCONT)
             await asyncio.sleep(0.02)
         raise AssertionError("it was always in a commit, or had nothing to do")
 
-    def _is_locked(self) -> bool:
-        """On SQLite, where one lock is everybody's."""
+    async def _is_locked(self) -> bool:
+        """Whether it stopped in a transaction: on SQLite that is one lock, and everybody's."""
         engine = create_engine(self.database, poolclass=NullPool)
-        if engine.dialect.name != "sqlite":
-            return False
-        try:
-            with closing(sqlite3.connect(str(engine.url.database), timeout=2, isolation_level=None)) as connection:
-                connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return True
-        return False
+        if engine.dialect.name == "sqlite":
+            return _is_locked(str(engine.url.database))
+        query = "SELECT pid, xact_start FROM pg_stat_activity WHERE state = 'idle in transaction'"
+        before = set(self.rows(query))
+        await asyncio.sleep(0.3)
+        return bool(before & set(self.rows(query)))
+
+
+def _is_locked(file: str) -> bool:
+    try:
+        with closing(sqlite3.connect(file, timeout=2, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return True
+    return False
 
 
 @asynccontextmanager
