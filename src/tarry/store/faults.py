@@ -91,10 +91,11 @@ def translated() -> Iterator[None]:
 
 
 def _of_driver(error: BaseException | None) -> StoreError:
-    if hasattr(error, "sqlstate"):
-        return _of_postgres(error)
+    # First, because errors of PyMySQL may have a SQLSTATE as well, which says less.
     if type(error).__module__.startswith("pymysql"):
         return _of_mariadb(error)
+    if hasattr(error, "sqlstate"):
+        return _of_postgres(error)
     name = getattr(error, "sqlite_errorname", None)
     if name is None:
         return _without_code(error)

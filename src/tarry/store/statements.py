@@ -105,10 +105,9 @@ class Statements:
             .where(job.c.outcome.is_(None), job.c.cancel_requested_at.is_(None)),
             {"cancel_requested_at": p(job.c.cancel_requested_at), "event_seq": job.c.event_seq + 1},
         )
-        self.told = (
-            update(job)
-            .where(job.c.id == p(job.c.id), job.c.run == p(job.c.run), job.c.told < p(job.c.told))
-            .values(told=p(job.c.told))
+        self.told = assigned(
+            update(job).where(job.c.id == p(job.c.id), job.c.run == p(job.c.run), job.c.told < p(job.c.told)),
+            {"told": p(job.c.told)},
         )
         self.fetched = _fetched(job)
         self.cancelled = _cancelled(job)
