@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, exists, or_, select
 from tarry.ports import Place
 from tarry.store.database import Database
 from tarry.store.rows import fits
-from tarry.store.statements import KEEP_EVENTS, ids, p
+from tarry.store.statements import KEEP_EVENTS, by_key_alone, ids, p
 from tarry.store.tables import Tables
 from tarry.words import DeliveryKind, DeliveryState, Instant
 
@@ -37,7 +37,9 @@ class Retention:
         )
         # A reset of a job, or another try of a delivery, waits for us or is found done.
         over = (job.c.outcome.is_not(None), job.c.finished_at < bindparam("p_before"))
-        self._over = select(job.c.id, job.c.spec).where(job.c.id.in_(ids()), *over).order_by(job.c.id).with_for_update()
+        self._over = by_key_alone(
+            select(job.c.id, job.c.spec).where(job.c.id.in_(ids()), *over).order_by(job.c.id).with_for_update(), job
+        )
         self._owed = select(outbox.c.job, outbox.c.state).where(outbox.c.job.in_(ids())).with_for_update()
         self._forget = (
             delete(event).where(event.c.job.in_(ids())),

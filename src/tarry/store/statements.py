@@ -69,6 +69,11 @@ def ids(name: str = "p_ids") -> Any:
     return bindparam(name, expanding=True)
 
 
+def by_key_alone(locking: AnySelect, table: Table) -> AnySelect:
+    """The rows found by their ids: MariaDB may walk along another index, and locks all that it walks over."""
+    return locking.with_hint(table, "FORCE INDEX (PRIMARY)", "mysql")
+
+
 @cache
 def statements_on(tables: Tables, dialect: Dialect) -> Statements:
     """The statements on these tables, made once."""
@@ -87,11 +92,12 @@ class Statements:
         mine = and_(job.c.owner == p(job.c.owner), job.c.nonce == p(job.c.nonce))
         # Also those that an earlier try of this very claim took.
         self.takeable = self.by_id.where(or_(_is_free(job), mine))
-        self.lock_takeable = (
+        self.lock_takeable = by_key_alone(
             select(job.c.id)
             .where(job.c.id.in_(ids()), or_(_is_free(job), mine))
             .order_by(job.c.id)
-            .with_for_update(skip_locked=True, key_share=True)
+            .with_for_update(skip_locked=True, key_share=True),
+            job,
         )
         self.glance = _glance(job)
         self.lock_spec = _lock_spec(spec)
