@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tarry.ports import Checkpoint, Clock, Grip, JobRow, Store
-from tarry.runtime.units import Units, drained
+from tarry.runtime.units import Units
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -22,21 +22,32 @@ MOST = 500
 """How many jobs one call is for."""
 
 
+class _Sure(asyncio.Future[Answer]):
+    """An answer that comes, whoever is cancelled meanwhile.
+
+    Who awaits it and is cancelled gets it first, and then the cancellation: as with `drained`, for less.
+    """
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002  # asyncio's signature
+        """Not while the call runs: what it did must be known."""
+        return False
+
+
 class Together(Generic[Item, Answer]):
     """One call for many items, in the order in which they came; `ask` gives an answer for each."""
 
     def __init__(self, ask: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]) -> None:
         self._ask = ask
-        self._line: list[tuple[Item, asyncio.Future[Answer]]] = []
+        self._line: list[tuple[Item, _Sure[Answer]]] = []
         self._asking: asyncio.Task[None] | None = None
 
     async def __call__(self, item: Item) -> Answer:
         """The answer for this item; a caller that is cancelled still waits for it, then is cancelled."""
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: _Sure[Answer] = _Sure(loop=asyncio.get_running_loop())
         self._line.append((item, answer))
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask_for_all(), name="tarry group commit")
-        return await drained(answer)
+        return await answer
 
     async def _ask_for_all(self) -> None:
         try:
@@ -47,7 +58,7 @@ class Together(Generic[Item, Answer]):
             self._asking = None
             _give_up(self._line)
 
-    async def _ask_for(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
+    async def _ask_for(self, batch: Sequence[tuple[Item, _Sure[Answer]]]) -> None:
         try:
             answers = await self._ask([item for item, _ in batch])
         except Exception as error:  # noqa: BLE001  # whatever it is, it is the answer that all of them get
