@@ -32,6 +32,10 @@ class _Sure(asyncio.Future[Answer]):
         """Not while the call runs: what it did must be known."""
         return False
 
+    def give_up(self) -> None:
+        """The loop ends, and nobody will answer any more."""
+        super().cancel()
+
 
 class Together(Generic[Item, Answer]):
     """One call for many items, in the order in which they came; `ask` gives an answer for each."""
@@ -72,10 +76,9 @@ class Together(Generic[Item, Answer]):
             waiting.set_result(answer)
 
 
-def _give_up(line: Sequence[tuple[object, asyncio.Future[Answer]]]) -> None:
-    """At the end of the loop: nobody will answer these any more."""
+def _give_up(line: Sequence[tuple[object, _Sure[Answer]]]) -> None:
     for _, waiting in line:
-        waiting.cancel()
+        waiting.give_up()
 
 
 class Writer:
