@@ -15,7 +15,7 @@ from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import Strategy
 from tarry.errors import StoreError
-from tarry.ports import Command, Event, JobRow, StoredEvent
+from tarry.ports import Command, Event, JobRow
 from tarry.runtime.arguments import check_travels
 from tarry.runtime.drive import Parts
 from tarry.runtime.jobs import Jobs
@@ -69,7 +69,9 @@ class Commands:
             if await self._units.ask(self._store.cancel, row.id, row.step, encode_state(state), now, [event], owes):
                 record(state_of(row), state, now)
                 self._rouse(row.id)
-                self._herald.tell_end(row, [StoredEvent.of(row.key, row.run, row.event_seq + 1, event)])
+                # A command of somebody else may have come in between: what the end is numbered as, the store knows.
+                news = await self._jobs.events(key, (row.run, row.event_seq), _TRIES)
+                self._herald.tell_end(row, [told for told in news if (told.run, told.kind) == (row.run, "finished")])
         raise _too_fast(key)
 
     async def _ask_to_cancel(self, row: JobRow) -> JobRow:

@@ -34,11 +34,11 @@ class Herald:
         self._bulletin.tell(job, events)
 
     def tell_end(self, row: JobRow, events: Sequence[StoredEvent]) -> None:
-        """Tell how this process ended a job that it may not hold; `row` is the job before.
+        """Tell how this process ended a job that it may not hold; `row` is the job before, `events` its last.
 
         What others were about to tell of it is theirs to tell.
         """
-        if self._bulletin.told(row.id, row.run) == row.event_seq:
+        if events and self._bulletin.told(row.id, row.run) == events[0].seq - 1:
             self._bulletin.tell(row.id, events)
         else:
             self._bulletin.tell_once(events)
