@@ -28,6 +28,7 @@ def wrapped(error: Exception) -> DBAPIError:
         (errors.TooManyConnections("s3cr3t"), StoreUnavailable, "no connection left"),
         (errors.DiskFull("s3cr3t"), StoreUnavailable, "make room"),
         (errors.OperationalError("s3cr3t"), StoreUnavailable, "not reached"),
+        (errors.ConnectionTimeout("s3cr3t"), StoreUnavailable, "not reached"),
         (errors.UniqueViolation("s3cr3t"), Duplicate, "there already (23505)"),
         (errors.NotNullViolation("s3cr3t"), Unstorable, "(23502)"),
         (errors.NumericValueOutOfRange("s3cr3t"), Unstorable, "(22003)"),

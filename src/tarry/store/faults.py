@@ -117,7 +117,7 @@ def _of_postgres(error: Any) -> StoreError:
     if kind in {"DataError", "NotSupportedError"}:
         # The driver itself refuses a value before anything is sent.
         return Unstorable(f"{_VALUE}: {kind}")
-    if kind != "OperationalError":
+    if "OperationalError" not in {base.__name__ for base in type(error).__mro__}:
         return StoreError(f"the database cannot be used: {kind}")
     # Before there is a connection there are no codes: of the server's refusals nothing can be told apart.
     return StoreUnavailable("the database is not reached: check its address, database, user and password")
