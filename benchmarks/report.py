@@ -24,14 +24,20 @@ def table(figures: Sequence[Figure], found: Found) -> str:
 
 
 def _line(figure: Figure, found: Found) -> str:
-    bound = f"{'≤' if figure.at == 'most' else '≥'} {_number(figure.target)} {figure.unit}".strip()
+    bound = _bound(figure)
     problems = [f"`{part}`: {found.problems[part]}" for part in figure.parts if part in found.problems]
     if problems:
         return f"| {figure.title} | – | {bound} | – | {'; '.join(problems)} |"
     value = figure.value(found.readings)
     made = "; ".join(f"`{part}` {_reading(found, part)}" for part in figure.parts)
-    met = "yes" if figure.is_met(value) else "**no**"
+    met = "–" if figure.target is None else "yes" if figure.is_met(value) else "**no**"
     return f"| {figure.title} | {_number(value)} {figure.unit} | {bound} | {met} | {made} |"
+
+
+def _bound(figure: Figure) -> str:
+    if figure.target is None:
+        return "–"
+    return f"{'≤' if figure.at == 'most' else '≥'} {_number(figure.target)} {figure.unit}"
 
 
 def _reading(found: Found, part: str) -> str:
