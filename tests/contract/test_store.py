@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarry.errors import CheckpointError, SpecError, StoreError
-from tarry.ports import Event, Listing
+from tarry.ports import Event, Listing, NewJob
 from tarry.store.statements import KEEP_EVENTS
 from tarry.words import SECOND, Outcome, Phase
 from tests.contract.bench import FLOOR, START, TTL, Bench, ending, grip, held, new_job, reread, told, write
@@ -119,6 +119,26 @@ def test_a_claim_repeated_gives_the_same_rows(bench: Bench) -> None:
     assert row.owner is not None
     assert bench.store.claim(row.owner, "n1", START, [row.id]) == [row]
     assert bench.store.claim(row.owner, "n2", START, [row.id]) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "reserved"),
+    [
+        (new_job(), 1),
+        (new_job(due=START + 3 * SECOND), 0),
+        (new_job(phase=Phase.SUBMITTING), 0),
+        (new_job(max_polls=4, polls=4), 0),
+        (new_job(max_polls=4, polls=3), 1),
+    ],
+)
+def test_a_claim_permits_a_poll_that_is_near(bench: Bench, job: NewJob, reserved: int) -> None:
+    """Where it is asked to: of a job that waits for it by then, and has one left."""
+    row, _ = bench.store.add(job)
+    worker = bench.store.register("w1", START, TTL)
+    claimed = bench.store.claim(worker, "n1", START, [row.id], START + 2 * SECOND)
+    assert [each.reserved for each in claimed] == [reserved]
+    assert bench.store.rows([row.id]) == claimed
+    assert bench.store.claim(worker, "n1", START, [row.id], START + 2 * SECOND) == claimed
 
 
 def test_a_job_that_is_over_is_not_claimed(bench: Bench) -> None:

@@ -236,8 +236,13 @@ class Store(Protocol):
 
     # Holding jobs (P3, P4, P5).
 
-    def claim(self, worker: int, nonce: str, now: Instant, jobs: Sequence[int]) -> list[JobRow]:
-        """Take those of `jobs` that nobody holds, that are not over and not paused, each with fence+1, step+1."""
+    def claim(
+        self, worker: int, nonce: str, now: Instant, jobs: Sequence[int], permit_until: Instant | None = None
+    ) -> list[JobRow]:
+        """Take those of `jobs` that nobody holds, that are not over and not paused, each with fence+1, step+1.
+
+        With `permit_until` those that wait for a poll that is due by then are permitted it, as by `reserve`.
+        """
         ...
 
     def reserve(self, grips: Sequence[Grip]) -> list[bool]:

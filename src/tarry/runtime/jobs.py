@@ -98,7 +98,8 @@ class Jobs:
         key_of(job.key)
         row, created = await self._units.ask(self._store.add, job)
         if created:
-            self._herald.tell(row.id, await self.events(job.key, (0, 0), 1))
+            told = [StoredEvent.of(row.key, row.run, seq, event) for seq, event in enumerate(job.events, 1)]
+            self._herald.tell(row.id, told)
             await self._herald.write_down(row)
         return row, created
 

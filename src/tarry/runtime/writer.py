@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tarry.ports import Checkpoint, Clock, Grip, JobRow, Store
+from tarry.runtime.hold import RESERVE_WITHIN
 from tarry.runtime.units import Units
 
 Item = TypeVar("Item")
@@ -96,7 +97,10 @@ class Writer:
         self._claims: dict[int, Together[int, JobRow | None]] = {}
 
     async def claim(self, worker: int, job: int) -> JobRow | None:
-        """The row of a job that this worker holds from now on; None when it cannot be had."""
+        """The row of a job that this worker holds from now on, its next poll permitted if that is near.
+
+        None when it cannot be had.
+        """
         if worker not in self._claims:
             self._claims = {worker: Together(partial(self._claim, worker))}
         return await self._claims[worker](job)
@@ -109,6 +113,7 @@ class Writer:
         return [found.get(job) for job in jobs]
 
     async def _claim(self, worker: int, jobs: Sequence[int]) -> Sequence[JobRow | None]:
-        claimed = await self._units.run(self._store.claim, worker, self._token(), self._clock.now(), jobs)
+        now = self._clock.now()
+        claimed = await self._units.run(self._store.claim, worker, self._token(), now, jobs, now + RESERVE_WITHIN)
         found = {row.id: row for row in claimed}
         return [found.get(job) for job in jobs]

@@ -13,7 +13,7 @@ from sqlalchemy import RowMapping
 
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import Event, Glance, JobRow, NewJob, StoredEvent
-from tarry.words import Json, Outcome, Phase, moment
+from tarry.words import Instant, Json, Outcome, Phase, moment
 
 NAMESPACE_BYTES = 255
 KEY_BYTES = 1024
@@ -32,14 +32,24 @@ def job_row(columns: Sequence[Any]) -> JobRow:
     return JobRow(*_checked(columns))
 
 
-def claimed_row(columns: Sequence[Any], owner: int, nonce: str) -> JobRow:
-    """As `job_row`; a job that nobody holds is as this owner's claim leaves it."""
+def claimed_row(columns: Sequence[Any], owner: int, nonce: str, permit_until: Instant | None) -> JobRow:
+    """As `job_row`; a job that nobody holds is as this owner's claim leaves it.
+
+    That permits the poll, too, of one that waits for it until then.
+    """
     values = _checked(columns)
     if values[_AT["owner"]] is None:
         values[_AT["owner"]], values[_AT["nonce"]], values[_AT["wake"]] = owner, nonce, None
         values[_AT["fence"]] += 1
         values[_AT["step"]] += 1
+        values[_AT["reserved"]] = int(permit_until is not None and _wants_a_poll(values, permit_until))
     return JobRow(*values)
+
+
+def _wants_a_poll(values: Sequence[Any], until: Instant) -> bool:
+    phase, due, polls, most = (values[_AT[name]] for name in ("phase", "due", "polls", "max_polls"))
+    is_open = most is None or polls < most
+    return phase in {Phase.WAITING, Phase.BLOCKED} and is_open and due is not None and due <= until
 
 
 def glance(columns: Sequence[Any]) -> Glance:

@@ -107,12 +107,19 @@ class SqlStore:
         """Declare dead those whose lease or process ended, and free their jobs; how many jobs."""
         return self._workers.bury(worker, now)
 
-    def claim(self, worker: int, nonce: str, now: Instant, jobs: Sequence[int]) -> list[JobRow]:  # noqa: ARG002 - as `open`
+    def claim(
+        self,
+        worker: int,
+        nonce: str,
+        now: Instant,  # noqa: ARG002 - as `open`
+        jobs: Sequence[int],
+        permit_until: Instant | None = None,
+    ) -> list[JobRow]:
         """Take those that are free; a job whose row is damaged is left alone."""
         with self._database.write() as connection:
             if not self._workers.is_alive(connection, worker):
                 return []
-            return [row for ids in _chunks(jobs) for row in self._claim(connection, worker, nonce, ids)]
+            return [row for ids in _chunks(jobs) for row in self._claim(connection, worker, nonce, ids, permit_until)]
 
     def reserve(self, grips: Sequence[Grip]) -> list[bool]:
         """Permit one poll each, in one transaction."""
@@ -264,14 +271,16 @@ class SqlStore:
                 found = connection.execute(self._sql.find, name).one()
             return found
 
-    def _claim(self, connection: Connection, worker: int, nonce: str, ids: list[int]) -> list[JobRow]:
+    def _claim(
+        self, connection: Connection, worker: int, nonce: str, ids: list[int], permit_until: Instant | None
+    ) -> list[JobRow]:
         params: dict[str, Any] = {"p_ids": ids, "p_owner": worker, "p_nonce": nonce}
         if self._database.dialect != "sqlite":
             # There others go on between the look and the write. What another worker is just taking is its.
             params["p_ids"] = list(connection.scalars(self._sql.lock_takeable, params))
         found = connection.execute(self._sql.takeable, params).all()
-        rows = list(_sound(found, partial(claimed_row, owner=worker, nonce=nonce)))
-        self._sql.claim.count(connection, [(row.id, worker, nonce) for row in rows])
+        rows = list(_sound(found, partial(claimed_row, owner=worker, nonce=nonce, permit_until=permit_until)))
+        self._sql.claim.count(connection, [(row.id, worker, nonce, row.reserved) for row in rows])
         return rows
 
     def _hold(self, write: Callable[..., list[bool]]) -> list[bool]:

@@ -103,7 +103,7 @@ class Statements:
         self.lock_spec = _lock_spec(spec)
         self.add_spec = _add_spec(spec, dialect)
         self.add_job = _add_job(job)
-        self.claim = Batch(job, ("id", "owner", "nonce"), lambda new: _claim(job, new))
+        self.claim = Batch(job, ("id", "owner", "nonce", "reserved"), lambda new: _claim(job, new))
         self.cancel = _cancel(job)
         self.ask_to_cancel = assigned(
             update(job)
@@ -204,6 +204,7 @@ def _claim(job: Table, new: Values) -> Update:
         {
             "owner": new("owner"),
             "nonce": new("nonce"),
+            "reserved": new("reserved"),
             "fence": job.c.fence + 1,
             "step": job.c.step + 1,
             "wake": None,
