@@ -28,9 +28,9 @@ async def among_many(scale: Scale) -> Reading:
 async def _among(scale: Scale, waiting: int) -> Reading:
     transport = Scripted()
     with sqlite_file() as store:
-        now = transport.clock.now()
-        await fill(store, spec_of(ALONE, every="1h"), waiting, now + hours(1), hours(1), "waiting")
-        await fill(store, spec_of(ALONE, every="200ms"), scale.jobs // 5, now - 1, 0, "busy")
+        await fill(store, spec_of(ALONE, every="1h"), waiting, transport.clock.now() + hours(1), hours(1), "waiting")
+        # Due only now: what is overdue would be spread out.
+        await fill(store, spec_of(ALONE, every="200ms"), scale.jobs // 5, transport.clock.now(), 0, "busy")
         async with Poller(store, transport=transport, politeness=BUSY) as poller:
             reading = await while_running(poller.run(), window(transport.polls, scale))
             gc.collect()

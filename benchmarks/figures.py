@@ -70,7 +70,7 @@ FIGURES = (
         "tenacity",
         "aiohttp, SQLite ÷ tenacity with aiohttp, which keeps nothing",
         (AIOHTTP, "loops.tenacity_aiohttp"),
-        1,
+        None,
     ),
     _ratio("naive", "aiohttp, SQLite ÷ a commit a poll by hand", (AIOHTTP, "loops.naive_aiohttp"), None),
     _most("cpu", "Tarry's own CPU a poll", "alone.cpu", "cpu_us", 60, "µs"),
