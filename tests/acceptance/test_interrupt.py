@@ -37,11 +37,15 @@ def test_ctrl_c_ends_the_script_and_not_the_job(tmp_path: Path) -> None:
         script = subprocess.Popen(
             [sys.executable, "-c", WAIT, url], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
         )
-        connection, _ = service.accept()  # the poll is under way, and stays so
-        began = time.monotonic()
-        script.send_signal(signal.SIGINT)
-        _, told = script.communicate(timeout=60)
-        connection.close()
+        try:
+            connection, _ = service.accept()  # the poll is under way, and stays so
+            with connection:
+                began = time.monotonic()
+                script.send_signal(signal.SIGINT)
+                _, told = script.communicate(timeout=60)
+        finally:
+            script.kill()  # one that has ended already stays as it is
+            script.communicate()
     assert time.monotonic() - began < 15  # the poll itself would hang for 30
     assert told.rstrip().endswith("KeyboardInterrupt")
     with sync.Poller(f"sqlite:///{tmp_path}/jobs.db") as poller:
