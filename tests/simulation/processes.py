@@ -123,7 +123,7 @@ class Process:
         ]
         if self._chance.random() < 0.35:
             callers.append(asyncio.create_task(self._watcher(poller), name=f"{self} watches"))
-        if self._chance.random() < 0.4:
+        if self._chance.random() < 0.4 or self._world.is_calm:
             callers.append(asyncio.create_task(self._worker(poller), name=f"{self} works"))
         if self._chance.random() < 0.04:
             callers.append(asyncio.create_task(self._cancel(poller), name=f"{self} cancels"))

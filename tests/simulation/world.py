@@ -92,6 +92,7 @@ class World:
             {story.key: story.idempotent for story in self.stories},
         )
         self.store_down = False
+        self.is_calm = False
         self.ledger = Ledger(self)
         self._mutant = mutant
         self._database, store, sql = _database()
@@ -276,6 +277,7 @@ class World:
         """No more faults: every job must come to its end, through whoever is left."""
         self.note(None, "calm")
         self.rates = Rates()
+        self.is_calm = True
         self._store_is_back()
         for process in self._alive:
             process.doomed = process.drowsy = False
@@ -287,7 +289,7 @@ class World:
         until = self.clock.now() + BOUND
         while not self._broken and not self._is_done():
             if not any(process.is_waiting for process in self._alive):
-                # A job was begun anew just as everybody had heard of its end.
+                # A job was begun anew just as everybody had heard of its end, or was ended by one that left at once.
                 self._begin()
                 self._alive[-1].calm()
             await self.clock.sleep(SECOND // 4)
@@ -295,9 +297,14 @@ class World:
                 self.broken("every job ends in the calm", self._left())
 
     def _is_done(self) -> bool:
-        """Every job is over, and everybody who waited has gone home knowing it."""
+        """Every job is over, what is owed was tried, and everybody who waited has gone home knowing it."""
         rows = self.ledger.rows.values()
-        return len(rows) == len(self.stories) and all(row.outcome for row in rows) and not self._alive
+        is_over = len(rows) == len(self.stories) and all(row.outcome for row in rows)
+        return is_over and not self._alive and not self._owed()
+
+    def _owed(self) -> list[tuple[str, int]]:
+        """What was not even tried yet: a kind and a job each."""
+        return self.sql.execute("SELECT kind, job FROM tarry_outbox WHERE tries = 0").fetchall()
 
     async def _settle(self) -> None:
         """Nothing is left of anyone."""
@@ -305,7 +312,7 @@ class World:
             for row in self.ledger.rows.values():
                 if row.owner is not None or row.reserved:
                     self.broken("nothing is left behind", self._left())
-            for kind, job in self.sql.execute("SELECT kind, job FROM tarry_outbox WHERE tries = 0"):
+            for kind, job in self._owed():
                 self.broken("what is owed is tried", f"{kind} of job {job}")
             names = [task.get_name() for task in asyncio.all_tasks() if self._is_litter(task)]
             if names:

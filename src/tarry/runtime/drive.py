@@ -31,6 +31,7 @@ from tarry.runtime.herald import Herald
 from tarry.runtime.hold import Hold
 from tarry.runtime.hosts import Hosts, Turn
 from tarry.runtime.logbook import record
+from tarry.runtime.pulse import Pulse
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
 from tarry.runtime.writer import Writer
@@ -71,10 +72,14 @@ class _Commanded(Exception):
 
 
 class Drive:
-    """Drives held jobs, one `run` each; `look` is called when one has left something to be delivered."""
+    """Drives held jobs, one `run` each; `look` is called when one has left something to be delivered.
 
-    def __init__(self, parts: Parts, look: Callable[[], None]) -> None:
+    `pulse` tells whether this process hears of what others command.
+    """
+
+    def __init__(self, parts: Parts, look: Callable[[], None], pulse: Pulse) -> None:
         self._look = look
+        self._pulse = pulse
         self._store = parts.store
         self._units = parts.units
         self._writer = parts.writer
@@ -140,6 +145,13 @@ class Drive:
         if call.kind is CallKind.POLL and not hold.permit:
             # That commit took its time: whether to poll, and for how long, is decided anew.
             return await self._permitted(job, hold)
+        if self._pulse.is_silent(self._clock.now()):
+            # This process stood still: what it was told meanwhile counts before it sends anything.
+            await self._check(job, hold)
+            by_now = self._by_now(job, hold, call)
+            if by_now is None:
+                return hold
+            call = by_now
         place = Place(hold.is_suspect, job.rouse)
         try:
             made = await self._made_in_turn(job, hold, call, place)

@@ -19,16 +19,10 @@ from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
 from tarry.runtime.outbox import Outbox
-from tarry.runtime.pulse import Pulse
+from tarry.runtime.pulse import LOOK_EVERY, Pulse
 from tarry.words import SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
-
-LOOK_EVERY: Micros = SECOND // 2
-"""How often a waiter looks at jobs that others may move on, and for workers that died.
-
-Twice a second, so that it hears within a second also where the store takes its time.
-"""
 
 CLAIM_AHEAD: Micros = 2 * SECOND
 """How long before it is due a released job is claimed again."""
@@ -48,14 +42,14 @@ class Engine:
         self._writer = parts.writer
         self._fetching = Fetching(parts)
         self.outbox = Outbox(parts, self._fetching)
-        self._drive = Drive(parts, self.outbox.look)
+        self.pulse = Pulse()
+        self._drive = Drive(parts, self.outbox.look, self.pulse)
         self._jobs: dict[int, Followed] = {}
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._rounds: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
         self._version: int | None = None
         self._closing = False
-        self.pulse = Pulse()
         self.refused = 0
         self.upheavals = 0
         """How often many jobs may have become overdue at once: a worker died, or the clock jumped."""
@@ -88,6 +82,7 @@ class Engine:
                 if self.is_closing:
                     await self._worker.retire()
                 else:
+                    self.pulse.at = self._clock.now()
                     self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
 
     async def deliver(self) -> None:

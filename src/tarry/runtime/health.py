@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from tarry.core.durations import write
 from tarry.runtime.drive import Parts
-from tarry.runtime.engine import LOOK_EVERY, Engine
+from tarry.runtime.engine import Engine
+from tarry.runtime.pulse import LOOK_EVERY
 from tarry.runtime.sweep import Sweep
 from tarry.words import MINUTE, SECOND, Micros, moment, span
 

@@ -13,7 +13,7 @@ from tarry.ports import FIRST, Event, JobRow, Listing, NewJob, Place, StoredEven
 from tarry.runtime.arguments import key_of
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.drive import Parts
-from tarry.runtime.engine import LOOK_EVERY
+from tarry.runtime.pulse import LOOK_EVERY
 from tarry.words import SECOND, Instant, micros
 
 _PRUNED_AT_ONCE = 500
