@@ -30,7 +30,7 @@ async def awaited(scale: Scale) -> Reading:
                 begun = transport.sent
                 specs = {f"{name}-{n}": spec for n in range(count)}
                 tasks.append(waiting.create_task(poller.await_all(specs)))
-                await until(transport.polls, begun + count, scale.warm * 3)
+                await until(transport.polls, begun + count, scale.warm)
                 weights.append(_settled())
             for task in tasks:
                 task.cancel()

@@ -16,7 +16,8 @@ Reading = dict[str, float]
 
 async def window(polls: Callable[[], Awaitable[int]], scale: Scale) -> Reading:
     """Polls a second and CPU a poll (µs) of this process, once every job has been polled, or the patience ends."""
-    await until(polls, scale.jobs, scale.warm)
+    if not await until(polls, scale.jobs, scale.warm):
+        raise Skipped(f"no poll within {scale.warm} s")
     before, cpu, at = await polls(), process_time(), perf_counter()
     await asyncio.sleep(scale.seconds)
     made, cpu, took = await polls() - before, process_time() - cpu, perf_counter() - at

@@ -26,7 +26,7 @@ class Scale:
     jobs: int = 1_000
     in_flight: int = 64
     seconds: float = 4
-    warm: float = 20
+    warm: float = 60
     hosts: int = 1_000
     paced: int = 10_000
     pace: float = 5
@@ -44,7 +44,7 @@ FULL = Scale()
 TINY = Scale(
     jobs=20,
     seconds=0.2,
-    warm=2,
+    warm=10,
     hosts=10,
     paced=40,
     pace=0.2,
