@@ -162,7 +162,7 @@ class JobSpec(Model):
         cancel = (self.cancel,) if isinstance(self.cancel, Function) else ()
         return (*self.polling_functions, *cancel, *self.then.values())
 
-    @property
+    @cached_property
     def polling_functions(self) -> tuple[Function, ...]:
         """The callables that whoever polls the job has to know."""
         called = (call for name, call in self.calls.items() if isinstance(call, Function) and name != "cancel")

@@ -86,6 +86,7 @@ def leading(url: str) -> Placeholder | None:
     return found[0] if found and found[0].start == 0 else None
 
 
+@lru_cache(maxsize=1024)
 def authority_roots(url: str) -> tuple[str, ...]:
     """The roots that decide on scheme, host and port of a URL, in order."""
     authority = _AUTHORITY.match(url)
