@@ -11,7 +11,9 @@ DEFAULT = "tarry.db"
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _SQLITE_FILE = re.compile(r"sqlite(?:\+\w+)?:///(.+)")
-_PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*@")
+_PASSWORD = re.compile(r"(://[^:/@]*:).*@")
+# Drivers take it from the query as well: password, sslpassword, passwd.
+_IN_QUERY = re.compile(r"([?&][^=&]*pass[^=&]*=)[^&]*", re.IGNORECASE)
 
 
 def url_of(db: str, *, must_exist: bool = False) -> str:
@@ -35,7 +37,7 @@ def url_of(db: str, *, must_exist: bool = False) -> str:
 
 def shown(db: str) -> str:
     """The argument as it may be printed: without a password."""
-    return _PASSWORD.sub(r"\1***@", db)
+    return _IN_QUERY.sub(r"\1***", _PASSWORD.sub(r"\1***@", db))
 
 
 def _check(path: Path | None, *, must_exist: bool) -> None:
