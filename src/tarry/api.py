@@ -35,10 +35,10 @@ from tarry.runtime.inside import Inside
 from tarry.runtime.options import Options
 from tarry.runtime.units import Units, drained
 from tarry.runtime.views import snapshot, snapshots
-from tarry.runtime.worker import Worker
+from tarry.runtime.worker import SHORTEST_LEASE, Worker
 from tarry.runtime.writer import Writer
 from tarry.store import open_store
-from tarry.words import HOUR, SECOND, Outcome, Phase
+from tarry.words import HOUR, Outcome, Phase
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine as DatabaseEngine
@@ -55,7 +55,7 @@ class Poller:
     - `secrets`: a mapping or a callable that gives the value of `{secret.NAME}`.
     - `on_event`: called with each `StoredEvent` after its commit, at least once: after a crash those that may not
       have been told are told again, by whoever polls or awaits the job next. What it raises is logged.
-    - `lease`: how long a worker that went silent keeps its jobs (10 s to 1 h).
+    - `lease`: how long a worker that went silent keeps its jobs (20 s to 1 h).
     - `keep_finished`: how long jobs that are over are kept; while `run` runs, older ones are forgotten as by `prune`.
     - `politeness`: the bounds of its calls to one host, over all jobs; `Politeness()` if not given.
     - `transport`, `clock`, `offload`, `token`: stand-ins for the world, for tests.
@@ -88,7 +88,7 @@ class Poller:
         self._owns_store = self._store is not store
         self._clock = clock or SystemClock()
         self._namespace = namespace_of(namespace)
-        self._lease = span_of("Poller.lease", lease, 10 * SECOND, HOUR)
+        self._lease = span_of("Poller.lease", lease, SHORTEST_LEASE, HOUR)
         self._keep = keep_of(keep_finished)
         self._token = token
         self._thread = ThreadOffload() if offload is None and self._store.blocking else None

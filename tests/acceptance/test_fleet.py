@@ -31,7 +31,7 @@ from tests.raw_server import Exchange, response, serve
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="it freezes processes by a signal")]
 
 WORKER = Path(__file__).with_name("worker.py")
-LEASE = 10
+LEASE = 20
 # Measuring what a process covers that dies anyway would only slow its start.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")}
 

@@ -114,7 +114,7 @@ async def typed_results(poller: Poller, twin: sync.Poller) -> None:
     assert_type((await poller.await_job("orders", output_type=list[int])).output, list[int])
     either_type = TypeAdapter[int | str](int | str)
     assert_type(await poller.await_job("orders", output_type=either_type), JobResult[int | str])
-    assert_type(await await_job("orders", spec, store="", output_type=Export, lease="10s"), JobResult[Export])
+    assert_type(await await_job("orders", spec, store="", output_type=Export, lease="20s"), JobResult[Export])
     assert_type(twin.await_job("orders", spec, output_type=Export), JobResult[Export])
     assert_type(sync.await_job("orders", spec, store="", output_type=Export), JobResult[Export])
 

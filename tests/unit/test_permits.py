@@ -36,7 +36,7 @@ class Slow:
         return answer
 
 
-@pytest.mark.parametrize("seconds", [6, 60])
+@pytest.mark.parametrize("seconds", [15, 60])
 def test_a_permit_that_came_late_is_not_used_under_a_stale_lease(seconds: int) -> None:
     """When the commit of a permit outlasts the lease, no poll leaves until the process holds one again."""
     world = World([QUEUED, SUCCEEDED])
@@ -44,7 +44,7 @@ def test_a_permit_that_came_late_is_not_used_under_a_stale_lease(seconds: int) -
 
     async def main() -> Any:
         offload = Slow(world, "reserve", seconds, after=5)
-        async with world.poller(offload=offload, lease="10s") as poller:
+        async with world.poller(offload=offload, lease="20s") as poller:
             send, worker = world.job.send, poller._inside.engine._worker
 
             async def watched(request: Any) -> Any:
@@ -65,7 +65,7 @@ def test_a_submit_whose_intent_came_late_is_not_sent_and_comes_again() -> None:
     submit = spec_of().submit.model_copy(update={"idempotent": False})  # type: ignore[union-attr]  # a request
 
     async def main() -> Any:
-        async with world.poller(offload=Slow(world, "checkpoint", 9), lease="10s") as poller:
+        async with world.poller(offload=Slow(world, "checkpoint", 17), lease="20s") as poller:
             return await poller.await_job("orders", spec_of(submit=submit))
 
     assert world.run(main).outcome is Outcome.SUCCEEDED

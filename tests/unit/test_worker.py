@@ -7,8 +7,8 @@ from typing import Any
 
 from tarry.errors import StoreUnavailable
 from tarry.runtime.units import Units
-from tarry.runtime.worker import Worker
-from tarry.store import MemoryStore
+from tarry.runtime.worker import SHORTEST_LEASE, Worker
+from tarry.store import MemoryStore, servers, sqlite
 from tarry.testing import FakeClock
 from tarry.words import SECOND
 
@@ -69,3 +69,12 @@ def test_a_worker_buried_before_it_knew_of_itself_registers_anew() -> None:
         assert store.renew(worker.id, clock.now(), 30 * SECOND)
 
     clock.run(main)
+
+
+def test_a_store_call_that_gives_up_leaves_the_time_to_renew() -> None:
+    """The longest wait of each store, after a third of the shortest lease, ends before the lease does."""
+    silent = servers.ANSWER_SECONDS + servers.CONNECT_SECONDS
+    for seconds in (silent, sqlite.BUSY_SECONDS):
+        assert seconds <= 10
+        assert seconds * SECOND + 10 * SECOND <= SHORTEST_LEASE
+    assert max(servers.STATEMENT_SECONDS, servers.LOCK_SECONDS) < servers.ANSWER_SECONDS

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from tarry.errors import StoreError
 from tarry.ports import Clock, Store
 from tarry.runtime.units import Units
-from tarry.words import Instant, Micros
+from tarry.words import SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.worker")
+
+SHORTEST_LEASE: Micros = 20 * SECOND
+"""A store call gives up after 10 s of silence: renewed every third of it, this lease leaves time for one that does."""
 
 
 class Worker:

@@ -94,7 +94,7 @@ class MariaDb(Server):
     @contextmanager
     def alone(self, connection: Connection, name: str) -> Iterator[None]:
         """To the end of the block: what makes tables commits by itself here."""
-        params = {"name": f"{self.url.database}.{name}"[:64], "seconds": CONNECT_SECONDS}
+        params = {"name": f"{self.url.database}.{name}"[:64], "seconds": LOCK_SECONDS}
         if connection.scalar(text("SELECT GET_LOCK(:name, :seconds)"), params) != 1:
             raise StoreUnavailable("another process is making the tables")
         try:

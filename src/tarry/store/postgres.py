@@ -115,7 +115,7 @@ _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0
 
 
 class _Bounded(psycopg.Connection[Any]):
-    """A connection that takes no answer within 15 s for a broken one."""
+    """A connection that takes no answer in time for a broken one."""
 
     def wait(self, gen: Generator[Any, Any, T], interval: float = 0.1, timeout: float | None = None) -> T:
         try:

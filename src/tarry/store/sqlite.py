@@ -36,7 +36,7 @@ from tarry.store.locks import Locks, NoLocks, locks_beside
 
 log = logging.getLogger("tarry.store")
 
-_BUSY_SECONDS = 10
+BUSY_SECONDS = 10
 _POOL_SECONDS = 30
 _READERS = 4
 _OLDEST = (3, 33, 0)
@@ -97,7 +97,7 @@ class SqliteFile:
             reader = self._engine(_READERS, "BEGIN", _prepare_reader)
             writer.connect().close()
             # Last: a database that is refused leaves no connection behind.
-            watcher = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+            watcher = sqlite3.connect(self.path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
         self._opened = _Opened(os.getpid(), identity, writer, reader, watcher)
         return True
 
@@ -133,9 +133,7 @@ class SqliteFile:
 
         def connect() -> sqlite3.Connection:
             where = f"{self.path.as_uri()}?mode=rw"
-            return sqlite3.connect(
-                where, uri=True, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None
-            )
+            return sqlite3.connect(where, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
 
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
         with translated(), _prepared_by(engine, _prepare_reader).begin() as connection:
@@ -169,7 +167,7 @@ class SqliteFile:
             pool_timeout=_POOL_SECONDS,
             hide_parameters=True,
             execution_options={"compiled_cache": COMPILED},
-            connect_args={"timeout": _BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
         )
         return _begun_by(engine, begin, prepare)
 
