@@ -131,7 +131,7 @@ def test_who_claims_is_not_declared_dead_meanwhile(store: SqlStore, opener: Call
         with store._database.write() as connection:
             assert store._workers.is_alive(connection, worker)
             burial = pool.submit(other.bury, undertaker, START)
-            assert [taken.id for taken in store._claim(connection, worker, "n1", [row.id])] == [row.id]
+            assert [taken.id for taken in store._claim(connection, worker, "n1", [row.id], None)] == [row.id]
             assert not burial.done()
         assert burial.result() == 1
     assert reread(store, row).owner is None
@@ -148,7 +148,7 @@ def test_two_claims_at_once_share_without_waiting(store: SqlStore, opener: Calla
     if store._database.dialect == "mysql":
         bench.execute("ANALYZE TABLE tarry_job")
     with store._database.write() as connection:
-        assert [row.id for row in store._claim(connection, first, "n1", [one])] == [one]
+        assert [row.id for row in store._claim(connection, first, "n1", [one], None)] == [one]
         assert [row.id for row in other.claim(second, "n2", START, [one, two])] == [two]
     assert [row.owner for row in store.rows([one, two])] == [first, second]
 
