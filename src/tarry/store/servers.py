@@ -28,10 +28,10 @@ from tarry.store.locks import Locks, NoLocks
 log = logging.getLogger("tarry.store")
 
 # A connection that is silent is given up, and a new one tried: 10 s in all, which the shortest lease has room for.
-CONNECT_SECONDS = 4
-LOCK_SECONDS = 4
-STATEMENT_SECONDS = 5
-ANSWER_SECONDS = 6
+CONNECT_SECONDS = 5
+LOCK_SECONDS = 3
+STATEMENT_SECONDS = 4
+ANSWER_SECONDS = 5
 """Longer than a statement may take: only a peer that is gone is silent for so long."""
 IDLE_SECONDS = 60
 """A transaction of ours that nobody goes on with ends by then, and its locks with it."""
