@@ -104,6 +104,24 @@ def test_equal_specs_are_stored_once(bench: Bench) -> None:
 # Claiming
 
 
+def test_many_are_created_at_once(bench: Bench) -> None:
+    """As one by one: those that are there are found, and the same key twice is one job."""
+    old, _ = bench.store.add(new_job("old"))
+    jobs = [new_job("a", events=[told("created")]), new_job("old", token="other"), new_job("a", token="again")]
+    added = bench.store.add_all([*jobs, new_job("b")])
+    assert [(row.key, created) for row, created in added] == [("a", True), ("old", False), ("a", False), ("b", True)]
+    assert added[1][0] == old
+    assert added[0][0] == added[2][0] == bench.store.find("default", "a")
+    assert bench.store.add_all([*jobs, new_job("b")])[0] == added[0]
+
+
+def test_where_one_cannot_be_created_none_is(bench: Bench) -> None:
+    """The caller then tries them one by one."""
+    with pytest.raises(SpecError):
+        bench.store.add_all([new_job("a"), new_job("b" * 2000)])
+    assert bench.store.find("default", "a") is None
+
+
 def test_a_claim_takes_free_jobs_only(bench: Bench) -> None:
     """One owner at a time; the fence and the step go on, and the job no longer asks for an owner."""
     row = held(bench.store)

@@ -278,6 +278,10 @@ class Store(Protocol):
         """
         ...
 
+    def add_all(self, jobs: Sequence[NewJob]) -> list[tuple[JobRow, bool]]:
+        """As `add` for each, in one transaction: where one cannot be added, none is."""
+        ...
+
     def cancel(
         self, job: int, step: int, state: str, now: Instant, events: Sequence[Event], owed: Sequence[DeliveryKind] = ()
     ) -> bool:

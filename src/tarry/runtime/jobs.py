@@ -28,6 +28,7 @@ class Jobs:
         self.namespace = namespace
         self._store = parts.store
         self._units = parts.units
+        self._writer = parts.writer
         self._clock = parts.clock
         self._token = parts.token
         self._herald = parts.herald
@@ -96,7 +97,10 @@ class Jobs:
     async def stored(self, job: NewJob) -> tuple[JobRow, bool]:
         """The job, and whether it was stored now: there may have been one with its key."""
         key_of(job.key)
-        row, created = await self._units.ask(self._store.add, job)
+        added = await self._writer.add(job)
+        if isinstance(added, TarryError):
+            raise added
+        row, created = added
         if created:
             told = [StoredEvent.of(row.key, row.run, seq, event) for seq, event in enumerate(job.events, 1)]
             self._herald.tell(row.id, told)

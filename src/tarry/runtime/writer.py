@@ -10,14 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from tarry.ports import Checkpoint, Clock, Grip, JobRow, Store
+from tarry.errors import StoreUnavailable, TarryError
+from tarry.ports import Checkpoint, Clock, Grip, JobRow, NewJob, Store
 from tarry.runtime.hold import RESERVE_WITHIN
 from tarry.runtime.units import Units
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+Added: TypeAlias = tuple[JobRow, bool]
+"""The row of a job, and whether it was made now."""
 
 MOST = 500
 """How many jobs one call is for."""
@@ -93,6 +97,7 @@ class Writer:
         self.checkpoint: Together[Checkpoint, bool] = Together(partial(units.run, store.checkpoint))
         self.reserve: Together[Grip, bool] = Together(partial(units.run, store.reserve))
         self.release: Together[Grip, bool] = Together(self._release)
+        self.add: Together[NewJob, Added | TarryError] = Together(self._add)
         self.row: Together[int, JobRow | None] = Together(self._rows)
         self._claims: dict[int, Together[int, JobRow | None]] = {}
 
@@ -104,6 +109,21 @@ class Writer:
         if worker not in self._claims:
             self._claims = {worker: Together(partial(self._claim, worker))}
         return await self._claims[worker](job)
+
+    async def _add(self, jobs: Sequence[NewJob]) -> Sequence[Added | TarryError]:
+        try:
+            return await self._units.ask(self._store.add_all, jobs)
+        except StoreUnavailable:
+            raise
+        except TarryError:
+            # One of them cannot be added, which is nothing to the others.
+            return [await self._added(job) for job in jobs]
+
+    async def _added(self, job: NewJob) -> Added | TarryError:
+        try:
+            return await self._units.ask(self._store.add, job)
+        except TarryError as error:
+            return error
 
     async def _release(self, grips: Sequence[Grip]) -> Sequence[bool]:
         return await self._units.run(self._store.release, grips, self._clock.now())

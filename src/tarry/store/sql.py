@@ -140,13 +140,19 @@ class SqlStore:
 
     def add(self, job: NewJob) -> tuple[JobRow, bool]:
         """Create the job or find it; `SpecError` for a key that cannot be stored as it is."""
-        check_key(job.namespace, job.key)
         try:
-            row = job_row(self._find_or_add(job))
+            return self.add_all([job])[0]
         except Duplicate:
             # Another process was quicker, and now it is found.
-            row = job_row(self._find_or_add(job))
-        return row, row.token == job.token
+            return self.add_all([job])[0]
+
+    def add_all(self, jobs: Sequence[NewJob]) -> list[tuple[JobRow, bool]]:
+        """As `add` for each, in one transaction; raises for all what it would for one."""
+        for job in jobs:
+            check_key(job.namespace, job.key)
+        with self._database.write() as connection:
+            rows = [job_row(self._find_or_add(connection, job)) for job in jobs]
+        return [(row, row.token == job.token) for row, job in zip(rows, jobs, strict=True)]
 
     def cancel(
         self, job: int, step: int, state: str, now: Instant, events: Sequence[Event], owed: Sequence[DeliveryKind] = ()
@@ -260,16 +266,15 @@ class SqlStore:
             job = connection.scalar(self._sql.named, {"p_namespace": namespace, "p_key": key})
             return [] if job is None else read_after(connection, self._sql, job, key, after, limit)
 
-    def _find_or_add(self, job: NewJob) -> Sequence[Any]:
+    def _find_or_add(self, connection: Connection, job: NewJob) -> Sequence[Any]:
         name = {"p_namespace": job.namespace, "p_key": job.key}
-        with self._database.write() as connection:
-            found = connection.execute(self._sql.find, name).one_or_none()
-            if found is None:
-                add_spec(connection, self._sql, job.spec)
-                added = connection.execute(self._sql.add_job, new_job(job)).inserted_primary_key
-                append(connection, self._sql, int(added[0]) if added else 0, job.events)
-                found = connection.execute(self._sql.find, name).one()
-            return found
+        found = connection.execute(self._sql.find, name).one_or_none()
+        if found is None:
+            add_spec(connection, self._sql, job.spec)
+            added = connection.execute(self._sql.add_job, new_job(job)).inserted_primary_key
+            append(connection, self._sql, int(added[0]) if added else 0, job.events)
+            found = connection.execute(self._sql.find, name).one()
+        return found
 
     def _claim(
         self, connection: Connection, worker: int, nonce: str, ids: list[int], permit_until: Instant | None
