@@ -49,8 +49,9 @@ class Model(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's, but what was derived from the values (`cached_property`) is derived anew."""
         copy = super().model_copy(update=update, deep=deep)
-        for name in copy.__dict__.keys() - type(self).model_fields.keys():
-            del copy.__dict__[name]
+        values = vars(copy)
+        for name in values.keys() - type(self).model_fields.keys():
+            del values[name]
         return copy
 
     @classmethod

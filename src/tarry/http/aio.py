@@ -84,7 +84,7 @@ class OwnSession:
             await session.close()
 
     def _begun(self, *, is_kept: bool) -> aiohttp.ClientSession:
-        keeping = {"keepalive_timeout": KEPT / SECOND} if is_kept else {"force_close": True}
+        keeping: dict[str, Any] = {"keepalive_timeout": KEPT / SECOND} if is_kept else {"force_close": True}
         session = self._sessions[is_kept] = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, **keeping),
             cookie_jar=aiohttp.DummyCookieJar(),  # one job's cookies are not another's

@@ -115,6 +115,7 @@ class Lanes:
 
     def _trusting(self) -> ssl.SSLContext:
         """One for all lanes, and only when it is needed: reading the certificates takes a while."""
-        if self._tls is None:
-            self._tls = self._library.create_ssl_context(trust_env=False)
-        return self._tls
+        tls = self._tls
+        if tls is None:
+            tls = self._tls = self._library.create_ssl_context(trust_env=False)
+        return tls
