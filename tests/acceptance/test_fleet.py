@@ -25,15 +25,13 @@ from tarry import Fixed, JobSpec, Limits, Match, Poller, Request
 from tarry.clock import SystemClock
 from tarry.store import SqlStore
 from tarry.store.doctor import Level
-from tests.acceptance.servers import emptied, postgres_url, schema_of
+from tests.acceptance.outside import ENVIRONMENT
 from tests.raw_server import Exchange, response, serve
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="it freezes processes by a signal")]
 
 WORKER = Path(__file__).with_name("worker.py")
 LEASE = 20
-# Measuring what a process covers that dies anyway would only slow its start.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")}
 
 
 @dataclass
@@ -189,18 +187,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(asyncio.wait_for(main(), 180))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database that several processes can share."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'jobs.db'}"
-    url = schema_of(postgres_url()).render_as_string(hide_password=False)
-    store = SqlStore(url)
-    emptied(store)
-    store.close()
-    return url
-
-
+@pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 def test_two_are_killed_and_one_is_frozen(database: str) -> None:
     """Thousands of jobs: the others take over, what the frozen one writes when it thaws is refused, and all ends right."""
     number, service = 2000 if database.startswith("sqlite") else 500, Service()

@@ -1,40 +1,47 @@
-"""Two workers on one database, one of them killed: every job ends once and right."""
+"""Workers on one database, killed and stopped: every job ends once and right."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import distinct, select
 
 from tarry import Fixed, JobSpec, Limits, Match, Request, sync
 from tarry.testing import StubService
+from tests.acceptance.outside import ENVIRONMENT, TABLES, count, end_leases, rows, wait_until
+from tests.acceptance.outside import workers as registered
 
 pytestmark = pytest.mark.slow
 
-JOBS = 60
-# Measuring what a process covers that dies anyway would only slow its start.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_PROCESS")}
+JOB = TABLES.job.c
 
 
 @pytest.fixture
-def workers(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
+def workers(database: str) -> Iterator[list[subprocess.Popen[str]]]:
     """Two workers on one database, gone at the end however it ends."""
-    command = [sys.executable, "-m", "tarry.cli", "run", "--json", "--db", str(tmp_path / "jobs.db")]
+    command = [sys.executable, "-m", "tarry.cli", "run", "--json", "--db", database]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     begun = [subprocess.Popen(command, text=True, env=ENVIRONMENT, **pipes) for _ in range(2)]
-    yield begun
-    for process in begun:
-        process.kill()
-        process.communicate()
+    try:
+        wait_until(lambda: registered(database) == 2, *begun)
+        yield begun
+    finally:
+        for process in begun:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def stub() -> Iterator[StubService]:
+    """A service that knows nothing but this test's jobs."""
+    with StubService().run_in_thread() as service:
+        yield service
 
 
 def spec_at(url: str) -> JobSpec:
@@ -49,49 +56,60 @@ def spec_at(url: str) -> JobSpec:
     )
 
 
-def count(database: Path, what: str) -> int:
-    """A number that the database knows, read from outside; 0 before there are tables."""
-    if not database.exists():
-        return 0
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
-        try:
-            return int(connection.execute(f"SELECT count({what}").fetchone()[0])
-        except sqlite3.OperationalError:
-            return 0
+def shared(database: str, stub: StubService, least: int) -> int:
+    """Store so many jobs or more, one after the other, until both workers hold some; how many."""
+    with sync.Poller(database) as poller:
+        for number in range(1000):
+            if number >= least and count(database, distinct(JOB.owner)) == 2:
+                return number
+            poller.add(f"job-{number}", spec_at(stub.url))
+            time.sleep(0.02)
+    raise AssertionError("one of them took all")
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Look every 10 ms, for a minute."""
-    for _ in range(6000):
-        if holds():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not happen within a minute")
-
-
-def test_a_killed_worker_is_replaced_by_the_other(tmp_path: Path, workers: list[subprocess.Popen[str]]) -> None:
-    """Every job has one right outcome and one remote job, and no poll was made that is not counted."""
-    database = tmp_path / "jobs.db"
-    wait_until(lambda: count(database, "*) FROM tarry_worker") == 2)
-    with StubService().run_in_thread() as stub:
-        with sync.Poller(f"sqlite:///{database}") as poller:
-            for number in range(JOBS):
-                poller.add(f"job-{number}", spec_at(stub.url))
-                time.sleep(0.02)
-        wait_until(lambda: count(database, "DISTINCT owner) FROM tarry_job") == 2)
-        workers[0].send_signal(signal.SIGKILL)
-        wait_until(lambda: count(database, "outcome) FROM tarry_job") == JOBS)
-        workers[1].send_signal(signal.SIGTERM)
-        told, _ = workers[1].communicate(timeout=30)
-        seen = sum(request["kind"] == "poll" for request in stub.requests)
-        assert len(stub.jobs) == JOBS
-    assert workers[1].returncode == 0
-    lines = [json.loads(line) for line in told.splitlines()]
-    # One that took a minute also tells how it is doing.
-    assert {line["key"] for line in lines if "health" not in line} <= {f"job-{number}" for number in range(JOBS)}
-    with closing(sqlite3.connect(database)) as connection:
-        rows = connection.execute("SELECT key, outcome, polls, reserved, owner, output FROM tarry_job").fetchall()
-    for key, outcome, polls, reserved, owner, output in rows:
+def check(database: str, stub: StubService, jobs: int) -> None:
+    """Every job has one end, the right one, and one remote job, and no poll was made that is not counted."""
+    found = rows(database, select(JOB.key, JOB.outcome, JOB.polls, JOB.reserved, JOB.owner, JOB.output))
+    assert len(stub.jobs) == len(found) == jobs
+    for key, outcome, polls, reserved, owner, output in found:
         assert (outcome, reserved, owner, json.loads(output)["rows"]) == ("succeeded", 0, None, 4211), key
         assert polls <= 30
-    assert seen <= sum(row[2] for row in rows)
+    assert sum(stub.polls.values()) <= sum(row.polls for row in found)
+    event = TABLES.event.c
+    ends = rows(database, select(event.job).where(event.kind == "finished"))
+    assert len(ends) == len({row.job for row in ends}) == jobs
+
+
+def test_a_killed_worker_is_replaced_by_the_other(
+    database: str, workers: list[subprocess.Popen[str]], stub: StubService
+) -> None:
+    """Both share the jobs until one is killed; all end once and right, and the other tells of no job but these."""
+    jobs = shared(database, stub, 50)
+    workers[0].send_signal(signal.SIGKILL)
+    workers[0].communicate()
+    end_leases(database)
+    wait_until(lambda: count(database, JOB.outcome) == jobs, workers[1])
+    workers[1].send_signal(signal.SIGTERM)
+    told, _ = workers[1].communicate(timeout=30)
+    assert workers[1].returncode == 0
+    # One that took a minute also tells how it is doing.
+    lines = [line for line in map(json.loads, told.splitlines()) if "health" not in line]
+    assert {line["key"] for line in lines} <= {f"job-{number}" for number in range(jobs)}
+    check(database, stub, jobs)
+
+
+@pytest.mark.parametrize("database", ["postgres", "mariadb"], indirect=True)
+def test_a_stopped_worker_gives_its_jobs_back(
+    database: str, workers: list[subprocess.Popen[str]], stub: StubService
+) -> None:
+    """When it has ended it holds nothing, and the other goes on with its jobs without waiting for a lease."""
+    jobs, worker = shared(database, stub, 10), TABLES.worker.c
+    workers[0].send_signal(signal.SIGTERM)
+    workers[0].communicate(timeout=30)
+    assert workers[0].returncode == 0
+    (gone,) = rows(database, select(worker.id).where(worker.released == 1))
+    assert rows(database, select(JOB.key).where(JOB.owner == gone.id)) == []
+    assert count(database, JOB.outcome) < jobs
+    wait_until(lambda: count(database, JOB.outcome) == jobs, workers[1])
+    assert rows(database, select(worker.id).where(worker.dead == 1)) == []
+    check(database, stub, jobs)

@@ -1,6 +1,6 @@
 """The program under the kill tests: awaits one job over HTTP and prints its result as JSON.
 
-    waiter.py URL DATABASE SUBMIT [MOMENT]
+    waiter.py URL DATABASE SUBMIT KEY [MOMENT]
 
 SUBMIT holds, as JSON, more arguments of the submit request.
 
@@ -86,7 +86,7 @@ class Offload(ThreadOffload):
         return super().__call__(watched)
 
 
-async def main(url: str, database: str, submit: str, moment: str = "") -> None:
+async def main(url: str, database: str, submit: str, key: str, moment: str = "") -> None:
     """Await the job and print how it ended."""
     moments, clock = Moments(moment), SystemClock()
     spec = JobSpec(
@@ -98,9 +98,9 @@ async def main(url: str, database: str, submit: str, moment: str = "") -> None:
         result="body.result",
     )
     transport = Transport(moments, clock)
-    async with Poller(f"sqlite:///{database}", transport=transport, clock=clock, offload=Offload(moments)) as poller:
+    async with Poller(database, transport=transport, clock=clock, offload=Offload(moments)) as poller:
         moments.sleep_then_die()
-        ended = await poller.await_job("orders", spec, raises=False)
+        ended = await poller.await_job(key, spec, raises=False)
     await transport.aclose()
     print(json.dumps({"outcome": ended.outcome, "output": ended.output, "polls": ended.polls}), flush=True)
 
