@@ -29,7 +29,7 @@ from tarry.errors import StoreError
 from tarry.store import SqlStore
 from tarry.store.migrations import STEPS, version
 
-_FOLDER = "TARRY_TEST_SERVERS"
+FOLDER = "TARRY_TEST_SERVERS"
 _MARIADB = "TARRY_TEST_MARIADB_URL"
 _ROOM = 700 << 20
 _RUNNING: list[subprocess.Popen[bytes]] = []
@@ -43,21 +43,23 @@ class Missing(RuntimeError):
 
 def prepare() -> bool:
     """Make the folder that all processes of the run share; False where an outer process has."""
-    if _FOLDER in os.environ:
+    if FOLDER in os.environ:
         return False
     shm = Path("/dev/shm")  # noqa: S108 - memory, and a folder of our own in it
     is_roomy = shm.is_dir() and shutil.disk_usage(shm).free > _ROOM
-    os.environ[_FOLDER] = tempfile.mkdtemp(prefix="tarry-servers-", dir=shm if is_roomy else None)
+    os.environ[FOLDER] = tempfile.mkdtemp(prefix="tarry-servers-", dir=shm if is_roomy else None)
     # A server that is started by root runs as somebody else.
-    Path(os.environ[_FOLDER]).chmod(0o755)
+    Path(os.environ[FOLDER]).chmod(0o755)
     return True
 
 
 def end() -> None:
     """Stop what was started, and forget it."""
-    folder = Path(os.environ.pop(_FOLDER))
+    folder = Path(os.environ.pop(FOLDER))
     for pid_file in folder.glob("*.pid"):
-        _stop(int(pid_file.read_text()))
+        pid = int(pid_file.read_text())
+        # At once: nothing in it is worth keeping.
+        stop(pid, signal.SIGQUIT if b"postgres" in _command(pid) else signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -140,6 +142,22 @@ def start_mariadb(folder: Path) -> tuple[int, URL]:
     return _start(folder, [server, *where, *options, *small, "--skip-log-bin"], url), url
 
 
+def stop(pid: int, number: int) -> None:
+    """End a process of ours, and wait until it has ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+    for _ in range(250):
+        if not _command(pid):
+            return
+        time.sleep(0.02)
+
+
+def give(folder: Path) -> None:
+    """Let the user that servers run as use the folder."""
+    if _IS_ROOT:
+        shutil.chown(folder, "nobody", "nogroup")
+
+
 def free_port() -> int:
     """A port that nobody listens on now."""
     with socket.socket() as probe:
@@ -148,12 +166,12 @@ def free_port() -> int:
 
 
 def _shared(name: str, start: Callable[[Path], tuple[int, URL]]) -> URL:
-    folder = Path(os.environ[_FOLDER])
+    folder = Path(os.environ[FOLDER])
     where = folder / f"{name}.url"
     with _locked(folder / f"{name}.lock"):
         if not where.exists():
             home = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder))
-            _give(home)
+            give(home)
             try:
                 pid, url = start(home)
             except Missing as missing:
@@ -196,11 +214,6 @@ def _as_nobody() -> dict[str, str]:
     return {"user": "nobody", "group": "nogroup"} if _IS_ROOT else {}
 
 
-def _give(folder: Path) -> None:
-    if _IS_ROOT:
-        shutil.chown(folder, "nobody", "nogroup")
-
-
 def _run(command: list[str | Path]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(), cwd="/", **_as_nobody())
     if done.returncode:
@@ -234,16 +247,6 @@ def _start(folder: Path, command: list[str | Path], url: URL) -> int:
 
 def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "PG"))}
-
-
-def _stop(pid: int) -> None:
-    """At once: nothing in it is worth keeping."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGQUIT if b"postgres" in _command(pid) else signal.SIGKILL)
-    for _ in range(250):
-        if not _command(pid):
-            return
-        time.sleep(0.02)
 
 
 def _command(pid: int) -> bytes:
