@@ -87,6 +87,25 @@ def test_an_outage_kills_no_worker() -> None:
     assert world.run(main) == [True, True]
 
 
+def test_an_outage_does_not_keep_a_poller_from_closing() -> None:
+    """Calls get their grace and the store its 30 s; then the poller is closed, whatever waits for a commit."""
+    world = World([RUNNING])
+
+    async def main() -> float:
+        poller = await world.poller(offload=Flaky(world, away=(5, 600))).__aenter__()
+        waits = [asyncio.create_task(poller.await_job(f"job-{n}", polled())) for n in range(3)]
+        await world.after(20)
+        began = world.clock.now()
+        with pytest.raises(StoreUnavailable):
+            await poller.__aexit__(None, None, None)
+        assert [str(ended) for ended in await asyncio.gather(*waits, return_exceptions=True)] == [
+            f"the poller was closed; job 'job-{n}' lives on" for n in range(3)
+        ]
+        return (world.clock.now() - began) / 1_000_000
+
+    assert 30 <= world.run(main) < 45
+
+
 def test_a_caller_hears_of_an_outage() -> None:
     """The front door gives up after half a minute, with an error that says so."""
     world = World([QUEUED])

@@ -139,7 +139,11 @@ class Engine:
         drained = asyncio.ensure_future(self._drained(loops))
         await asyncio.wait({hurried, drained}, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
         await _ended([hurried, drained])
-        await _ended([*loops, *self.outbox.cut(), *([self._rounds] if self._rounds else [])])
+        ending = [*loops, *self.outbox.cut(), *([self._rounds] if self._rounds else [])]
+        for each in ending:
+            each.cancel()
+        self._writer.end()
+        await _ended(ending)
         await self._worker.retire()
 
     async def _drained(self, loops: Sequence[asyncio.Future[Any]]) -> None:

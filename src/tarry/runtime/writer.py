@@ -54,9 +54,15 @@ class Together(Generic[Item, Answer]):
         """The answer for this item; a caller that is cancelled still waits for it, then is cancelled."""
         answer: _Sure[Answer] = _Sure(loop=asyncio.get_running_loop())
         self._line.append((item, answer))
-        if self._asking is None:
+        if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask_for_all(), name="tarry group commit")
         return await answer
+
+    def end(self) -> None:
+        """Ask no more: a call under way comes to its end, but is not repeated; whoever waits is let go, cancelled."""
+        if self._asking is not None:
+            self._asking.cancel()
+        self._let_go()
 
     async def _ask_for_all(self) -> None:
         try:
@@ -65,7 +71,11 @@ class Together(Generic[Item, Answer]):
                 await self._ask_for(batch)
         finally:
             self._asking = None
-            _give_up(self._line)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        line, self._line = self._line, []
+        _give_up(line)
 
     async def _ask_for(self, batch: Sequence[tuple[Item, _Sure[Answer]]]) -> None:
         try:
@@ -109,6 +119,18 @@ class Writer:
         if worker not in self._claims:
             self._claims = {worker: Together(partial(self._claim, worker))}
         return await self._claims[worker](job)
+
+    def end(self) -> None:
+        """Let go of the jobs' loops, which are cancelled: a store that is away would keep them for as long as it is."""
+        asking: list[Together[Any, Any]] = [
+            self.checkpoint,
+            self.reserve,
+            self.release,
+            self.row,
+            *self._claims.values(),
+        ]
+        for together in asking:
+            together.end()
 
     async def _add(self, jobs: Sequence[NewJob]) -> Sequence[Added | TarryError]:
         try:
