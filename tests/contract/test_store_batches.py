@@ -137,6 +137,15 @@ def test_more_than_a_statement_takes_are_written_at_once(bench: Bench) -> None:
     assert bench.store.held("default") == 0
 
 
+def test_large_results_are_written_at_once(bench: Bench) -> None:
+    """More text than a server takes in one statement is in several: one that is too long would be repeated for ever."""
+    (row,) = held_jobs(bench.store, 1)
+    jobs = bench.store.rows(bench.multiply(row, 9))
+    output = f'"{"é" * 1_000_000}"'
+    assert bench.store.checkpoint([ending(grip(job), output=output) for job in jobs]) == [True] * len(jobs)
+    assert {job.output for job in bench.store.rows([job.id for job in jobs])} == {output}
+
+
 @pytest.mark.parametrize("method", ["reserve", "checkpoint"])
 def test_an_empty_batch_is_none(bench: Bench, method: str) -> None:
     """Nothing to write is nothing written."""

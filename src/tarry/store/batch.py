@@ -26,6 +26,12 @@ Row: TypeAlias = tuple[Any, ...]
 MOST = 512
 """How many rows one statement takes."""
 
+LARGEST = 1 << 20
+"""How many characters of text the rows of one statement have, on a server; a row with more goes alone.
+
+A server takes a statement of bounded length, for a bounded time, and one that is too long breaks the connection.
+"""
+
 
 class Batch:
     """One statement over rows with these names, whose types are those of `like`.
@@ -69,8 +75,8 @@ class _Given:
         self._texts: dict[tuple[str, int], str] = {}
 
     def run(self, connection: Connection, rows: Sequence[Row]) -> Iterator[CursorResult[Any]]:
-        for start in range(0, len(rows), MOST):
-            size, values = self._parameters(connection.dialect, rows[start : start + MOST])
+        for part in _parts(rows, None if connection.dialect.name == "sqlite" else LARGEST):
+            size, values = self._parameters(connection.dialect, part)
             kind = (_speech(connection.dialect), size)
             sql = self._texts.get(kind)
             if sql is None:
@@ -100,6 +106,19 @@ class _Given:
         mark = "?" if dialect.name == "sqlite" else "%s"
         row = f"{'ROW' if _speech(dialect) == 'mysql' else ''}({', '.join([mark] * len(kinds))})"
         return f"WITH given({', '.join(kinds)}) AS (VALUES {', '.join([row] * size)}) SELECT * FROM given"  # noqa: S608 - our names, and marks
+
+
+def _parts(rows: Sequence[Row], largest: int | None) -> Iterator[Sequence[Row]]:
+    """The rows in order, cut into what one statement takes."""
+    start = taken = 0
+    for place, row in enumerate(rows):
+        length = 0 if largest is None else sum(len(value) for value in row if isinstance(value, str))
+        if place - start == MOST or (largest is not None and place > start and taken + length > largest):
+            yield rows[start:place]
+            start, taken = place, 0
+        taken += length
+    if rows:
+        yield rows[start:]
 
 
 def _number(row: Row) -> int:
