@@ -107,7 +107,7 @@ def test_several_jobs_begin_anew() -> None:
     assert second["orders"].outcome is Outcome.SUCCEEDED
 
 
-@pytest.mark.parametrize("call", ["find", "add"])
+@pytest.mark.parametrize("call", ["find", "add_all"])
 def test_patience_is_for_the_store_too(call: str) -> None:
     """A store that does not answer is waited for no longer than a job; what it does in the end is drained."""
     world = World([SUCCEEDED])
@@ -129,7 +129,7 @@ def test_patience_counts_what_the_store_took() -> None:
     world = World([QUEUED])
 
     async def main() -> float:
-        async with world.poller(offload=Locked(world, "add", 3)) as poller:
+        async with world.poller(offload=Locked(world, "add_all", 3)) as poller:
             began = world.clock.now()
             with pytest.raises(WaitTimeout):
                 await poller.await_job("orders", polled(), wait_timeout="5s")

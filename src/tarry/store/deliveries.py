@@ -162,7 +162,7 @@ def freeing(outbox: Table) -> Update:
     comes again at different times: so it takes nothing else along.
     """
     gives_up = or_(outbox.c.kind == DeliveryKind.CANCEL.value, outbox.c.tries >= MAX_TRIES)
-    apart = (outbox.c.tries - 1) * (outbox.c.id % 8) * SECOND
+    apart = (outbox.c.tries - 1) * (outbox.c.id % 8 + 1) * SECOND
     return assigned(
         update(outbox).where(outbox.c.owner == p(outbox.c.owner)),
         {
