@@ -101,6 +101,23 @@ def seen(
     return asyncio.run(call())
 
 
+@pytest.mark.parametrize("module", [library for library in LIBRARIES.values() if isinstance(library, ModuleType)])
+def test_a_client_that_is_closed_sends_nothing(module: ModuleType) -> None:
+    """So that a submit is not taken for one whose answer was lost."""
+
+    async def call() -> Observation:
+        given = client_of(module)
+        await (given.close if module is aiohttp else given.aclose)()
+        return await HttpTransport(given, clock=Ticks()).send(get("http://127.0.0.1:9/"))
+
+    found = error_of(asyncio.run(call()))
+    assert (found.kind, found.sent, found.detail) == (
+        ErrorKind.CONNECT,
+        False,
+        "the client is closed: http://127.0.0.1:9",
+    )
+
+
 def error_of(observation: Observation) -> CallError:
     """The error that must be there."""
     assert observation.error is not None

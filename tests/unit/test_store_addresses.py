@@ -78,6 +78,7 @@ def test_a_driver_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         ("sqlite+aiosqlite:///jobs.db", "no store for the driver 'sqlite\\+aiosqlite'"),
         ("nonsense://user:s3cr3t@db.example.com/jobs", "no store for 'nonsense' databases"),
         ("mysql://user:s3cr3t@db.example.com:port/jobs", "this is no database URL"),
+        ("mysql://user:s3cr3t@db.example.com", "names no database"),
         ("sqlite:///jobs.db?mode=ro", "more than a path"),
         ("sqlite:///file:jobs.db", "more than a path"),
         ("sqlite:///a\x00b", "more than a path"),

@@ -42,6 +42,8 @@ class GivenSession:
 
     @asynccontextmanager
     async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
+        if self._session.closed:
+            raise NotSent(ErrorKind.CONNECT, "the client is closed")
         # A middleware of a call replaces those of the session, so theirs are named here, around ours.
         around = self._session._middlewares  # noqa: SLF001  # nothing else names them
         response = await _sent(self._session, request, call, around)

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any
 
-from tarry.http.exchange import Answer, Call
+from tarry.http.exchange import Answer, Call, NotSent
 from tarry.http.once import sent_once
 from tarry.ports import Prepared
-from tarry.words import SECOND, CallKind
+from tarry.words import SECOND, CallKind, ErrorKind
 
 IN_FLIGHT = 16
 """Calls at once over one client: what a call costs in its pool grows with all that are under way."""
@@ -31,6 +31,8 @@ class Given:
 
     @asynccontextmanager
     async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
+        if self._client.is_closed:
+            raise NotSent(ErrorKind.CONNECT, "the client is closed")
         progress = Progress(call)
         try:
             async with self._sent(request, progress) as response:

@@ -48,6 +48,8 @@ def _server(url: URL, driver: str, extra: str) -> Database:
         from tarry.store.postgres import Postgres
 
         return Postgres(url)
+    if not url.database:
+        raise StoreError(f"the database URL names no database: write '{backend}://user:password@host/database'")
     from tarry.store.mariadb import MariaDb
 
     return MariaDb(url)
