@@ -207,6 +207,9 @@ def test_two_are_killed_and_one_is_frozen(database: str) -> None:
             await ours.until(lambda: time.monotonic() > frozen_at + LEASE + 2)
             await ours.until(lambda: ours.count("*) FROM tarry_worker WHERE dead = 1") == 3)
             third.send_signal(signal.SIGCONT)
+            # It finds out that it was declared dead, and job by job that others have them, all of which may be over.
+            await ours.until(lambda: ours.count("*) FROM tarry_worker") == 5)
+            await asyncio.sleep(3)
             await adding
             await ours.until(lambda: ours.count("outcome) FROM tarry_job") == number)
             refused = [json.loads(await ours.stop(process))["refused"] for process in (third, fourth)]
