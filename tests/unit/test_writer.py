@@ -105,3 +105,23 @@ def test_a_loop_that_ends_leaves_nobody_waiting() -> None:
         return await asyncio.gather(*waiting, return_exceptions=True)
 
     assert [type(ended) for ended in counter.clock.run(main)] == [asyncio.CancelledError] * 2
+
+
+def test_a_loop_that_ends_before_the_call_begins_leaves_nobody_waiting() -> None:
+    """Also the task that was about to make the call is cancelled then, before its first step."""
+    counter = Counter()
+
+    async def main() -> list[BaseException | int]:
+        waiting = asyncio.create_task(Together(counter.ask)(1))
+        ending = asyncio.current_task()
+
+        def end() -> None:
+            for task in asyncio.all_tasks() - {ending}:
+                task.cancel()
+
+        # Between the first step of who asks, and that of the call.
+        asyncio.get_running_loop().call_soon(end)
+        return await asyncio.gather(waiting, return_exceptions=True)
+
+    assert [type(ended) for ended in counter.clock.run(main)] == [asyncio.CancelledError]
+    assert counter.asked == []

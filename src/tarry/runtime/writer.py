@@ -56,6 +56,7 @@ class Together(Generic[Item, Answer]):
         self._line.append((item, answer))
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask_for_all(), name="tarry group commit")
+            self._asking.add_done_callback(self._ended)
         return await answer
 
     def end(self) -> None:
@@ -70,6 +71,11 @@ class Together(Generic[Item, Answer]):
                 batch, self._line = self._line[:MOST], self._line[MOST:]
                 await self._ask_for(batch)
         finally:
+            self._asking = None
+            self._let_go()
+
+    def _ended(self, asking: asyncio.Task[None]) -> None:
+        if asking is self._asking:  # It was cancelled before it began, and so let go of nobody.
             self._asking = None
             self._let_go()
 
