@@ -26,12 +26,12 @@ Added: TypeAlias = tuple[JobRow, bool]
 MOST = 500
 """How many jobs one call is for."""
 
+MOST_ADDED = 50
+"""How many jobs are added in one call: each takes several statements, and the lease is renewed between two calls."""
+
 
 class _Sure(asyncio.Future[Answer]):
-    """An answer that comes, whoever is cancelled meanwhile.
-
-    Who awaits it and is cancelled gets it first, and then the cancellation: as with `drained`, for less.
-    """
+    """An answer that is waited for to the end: who is cancelled meanwhile is so once it has come, as with `drained`."""
 
     def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002  # asyncio's signature
         """Not while the call runs: what it did must be known."""
@@ -43,10 +43,11 @@ class _Sure(asyncio.Future[Answer]):
 
 
 class Together(Generic[Item, Answer]):
-    """One call for many items, in the order in which they came; `ask` gives an answer for each."""
+    """One call for up to `most` items, in the order in which they came; `ask` gives an answer for each."""
 
-    def __init__(self, ask: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]) -> None:
+    def __init__(self, ask: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]], most: int = MOST) -> None:
         self._ask = ask
+        self._most = most
         self._line: list[tuple[Item, _Sure[Answer]]] = []
         self._asking: asyncio.Task[None] | None = None
 
@@ -68,7 +69,7 @@ class Together(Generic[Item, Answer]):
     async def _ask_for_all(self) -> None:
         try:
             while self._line:
-                batch, self._line = self._line[:MOST], self._line[MOST:]
+                batch, self._line = self._line[: self._most], self._line[self._most :]
                 await self._ask_for(batch)
         finally:
             self._asking = None
@@ -113,7 +114,7 @@ class Writer:
         self.checkpoint: Together[Checkpoint, bool] = Together(partial(units.run, store.checkpoint))
         self.reserve: Together[Grip, bool] = Together(partial(units.run, store.reserve))
         self.release: Together[Grip, bool] = Together(self._release)
-        self.add: Together[NewJob, Added | TarryError] = Together(self._add)
+        self.add: Together[NewJob, Added | TarryError] = Together(self._add, MOST_ADDED)
         self.row: Together[int, JobRow | None] = Together(self._rows)
         self._claims: dict[int, Together[int, JobRow | None]] = {}
 
