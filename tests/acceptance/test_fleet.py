@@ -237,7 +237,8 @@ def test_a_rolling_restart_loses_nothing_and_storms_nobody(database: str) -> Non
             await ours.until(lambda: ours.count("outcome) FROM tarry_job") == number)
             for process in working:
                 await ours.stop(process)
-            assert busiest(service.at) <= 4 * (each + 1)
+            # Of a second, the one that left and the one that came in its place may have had some each.
+            assert busiest(service.at) <= 5 * (each + 1)
             check(ours, service, number)
 
     run(main)

@@ -175,6 +175,10 @@ class Ledger:
         if not grown or new.polls or new.outcome is not None or new.owner is not None:
             self._broken("a new run begins with nothing", f"{_shown(old)} -> {_shown(new)}")
         sent = self.sent[new.key]
+        if old.reserved and sent.last_start is not None:
+            # A poll that was permitted may start between the look of who begins the run and the commit: it counts there
+            # as one that started then, and the run keeps its distance from that.
+            sent.last_start = min(sent.last_start, new.created_at)
         sent.polls, sent.cancels, sent.settled_from, sent.won, sent.winner, sent.accepted = 0, 0, None, None, None, None
 
     def _check_claim(self, old: Row, new: Row, process: Process) -> None:
@@ -318,6 +322,7 @@ class Ledger:
         row = self.row_of(key)
         if row is not None and self._is_of_another_run(process, row):
             self._world.note(process, f"{request.kind} {key}: left, of the last run")
+            self._world.saw("a call of the last run")
             return
         sent.polls += 1
         self._world.note(process, f"poll {key}: left ({sent.polls})")

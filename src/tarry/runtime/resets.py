@@ -13,7 +13,7 @@ from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.errors import SpecError, StoreError
 from tarry.frozen import replace
-from tarry.ports import Event, JobRow, Restart, StoredEvent
+from tarry.ports import Event, JobRow, Restart
 from tarry.runtime.drive import Parts
 from tarry.runtime.jobs import Jobs
 from tarry.words import CallKind, Instant, Json, micros
@@ -63,8 +63,8 @@ class Resets:
         if not await self._units.ask(self._store.restart, restart):
             return False
         self._rouse(row.id)
-        told = [StoredEvent.of(row.key, row.run + 1, row.event_seq + 1, event) for event in restart.events]
-        self._herald.tell(row.id, told)
+        # What others added in between counts: how the events are numbered, the store knows.
+        self._herald.tell(row.id, await self._jobs.events(row.key, (row.run, row.event_seq), _TRIES))
         return True
 
     def _anew(self, row: JobRow, spec: JobSpec, now: Instant) -> Restart:
