@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from sqlalchemy import URL, BigInteger, ColumnElement, Connection, Engine, create_engine, event, literal_column, text
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import URL, BigInteger, ColumnElement, Connection, Engine, event, literal_column, text
 
 from tarry.errors import StoreError, StoreUnavailable
 from tarry.store.database import Dialect
@@ -17,7 +16,6 @@ from tarry.store.servers import (
     CONNECT_SECONDS,
     IDLE_SECONDS,
     LOCK_SECONDS,
-    POOL_SECONDS,
     STATEMENT_SECONDS,
     Server,
     log,
@@ -46,14 +44,8 @@ class MariaDb(Server):
 
     def engine(self, *, size: int, reads_only: bool) -> Engine:
         """Its connections are in UTC and strict; those that read begin transactions that cannot write."""
-        engine = create_engine(
-            self.url,
-            poolclass=QueuePool,
-            pool_size=size,
-            max_overflow=0,
-            pool_timeout=POOL_SECONDS,
-            pool_pre_ping=True,
-            hide_parameters=True,
+        engine = self.pooled(
+            size,
             isolation_level="REPEATABLE READ" if reads_only else "READ COMMITTED",
             connect_args={
                 "charset": "utf8mb4",

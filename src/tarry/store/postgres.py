@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
-from sqlalchemy import URL, BigInteger, ColumnElement, Connection, Engine, create_engine, event, literal_column, text
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import URL, BigInteger, ColumnElement, Connection, Engine, event, literal_column, text
 
 from tarry.store.database import Dialect
 from tarry.store.faults import translated
@@ -22,7 +21,6 @@ from tarry.store.servers import (
     CONNECT_SECONDS,
     IDLE_SECONDS,
     LOCK_SECONDS,
-    POOL_SECONDS,
     STATEMENT_SECONDS,
     Server,
     log,
@@ -66,14 +64,8 @@ class Postgres(Server):
 
     def engine(self, *, size: int, reads_only: bool) -> Engine:
         """Its connections begin no transaction by themselves: the text below does."""
-        engine = create_engine(
-            self.url,
-            poolclass=QueuePool,
-            pool_size=size,
-            max_overflow=0,
-            pool_timeout=POOL_SECONDS,
-            pool_pre_ping=True,
-            hide_parameters=True,
+        engine = self.pooled(
+            size,
             isolation_level="AUTOCOMMIT",
             use_native_hstore=False,
             connect_args={

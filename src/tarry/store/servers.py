@@ -17,8 +17,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import URL, ColumnElement, Connection, Engine
+from sqlalchemy import URL, ColumnElement, Connection, Engine, create_engine
+from sqlalchemy.pool import QueuePool
 
 from tarry.errors import StoreError
 from tarry.store.database import Dialect
@@ -75,6 +77,19 @@ class Server(ABC):
     @abstractmethod
     def alone(self, connection: Connection, name: str) -> AbstractContextManager[None]:
         """Keep every other process out of the block of this name."""
+
+    def pooled(self, size: int, **options: Any) -> Engine:
+        """An engine of SQLAlchemy's with these options, and `size` connections that are tried before they are used."""
+        return create_engine(
+            self.url,
+            poolclass=QueuePool,
+            pool_size=size,
+            max_overflow=0,
+            pool_timeout=POOL_SECONDS,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            **options,
+        )
 
     def open(self) -> bool:
         """Connect, and check the settings that durability rests on."""
