@@ -23,6 +23,8 @@ from tarry.runtime.logbook import record
 from tarry.words import Instant, micros
 
 _TRIES = 20
+_NEWS = 20
+"""How many events at most are told of what came between a look and a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Commands:
                 record(state_of(row), state, now)
                 self._rouse(row.id)
                 # A command of somebody else may have come in between: what the end is numbered as, the store knows.
-                news = await self._jobs.events(key, (row.run, row.event_seq), _TRIES)
+                news = await self._jobs.events(key, (row.run, row.event_seq), _NEWS)
                 self._herald.tell_end(row, [told for told in news if (told.run, told.kind) == (row.run, "finished")])
         raise _too_fast(key)
 

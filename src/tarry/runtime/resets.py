@@ -19,6 +19,8 @@ from tarry.runtime.jobs import Jobs
 from tarry.words import CallKind, Instant, Json, micros
 
 _TRIES = 20
+_NEWS = 20
+"""How many events at most are told of what came between a look and a write."""
 _ANSWER = frozenset({"status", "headers", "body", "url"})
 
 
@@ -64,7 +66,7 @@ class Resets:
             return False
         self._rouse(row.id)
         # What others added in between counts: how the events are numbered, the store knows.
-        self._herald.tell(row.id, await self._jobs.events(row.key, (row.run, row.event_seq), _TRIES))
+        self._herald.tell(row.id, await self._jobs.events(row.key, (row.run, row.event_seq), _NEWS))
         return True
 
     def _anew(self, row: JobRow, spec: JobSpec, now: Instant) -> Restart:
