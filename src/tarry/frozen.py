@@ -1,17 +1,37 @@
-"""Changed copies of frozen values, ten times as fast as `dataclasses.replace`.
+"""Frozen values made at nearly the price of plain ones, and changed copies of them.
 
-A poll makes a dozen of them. A frozen dataclass is filled field by field through
-`object.__setattr__`; here the copy is an object of a twin class with the same slots,
-filled by plain assignments, that becomes the frozen class once it is complete.
+A poll makes some dozens of them. A frozen dataclass is filled field by field through
+`object.__setattr__`; here a value is an object of a twin class with the same slots
+while it is filled by plain assignments, and becomes the frozen class once it is complete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+def quick(kind: type[T]) -> type[T]:
+    """A frozen dataclass with slots whose values are made up to three times as fast; it cannot be subclassed.
+
+    `__post_init__` is not called.
+    """
+    all_: tuple[Field[Any], ...] = fields(kind)  # type: ignore[arg-type]  # it is a dataclass
+    lines = [
+        f"def __init__(self, {', '.join(map(_parameter, all_))}):",
+        "    __become(self, '__class__', __twin)",
+        *(f"    self.{each.name} = {_argument(each)}" for each in all_),
+        "    self.__class__ = __kind",
+    ]
+    scope = {f"__default_{each.name}": each.default for each in all_} | {"__made_for_each": _MADE_FOR_EACH}
+    scope |= {f"__make_{each.name}": each.default_factory for each in all_}
+    made, written = _function(kind, lines, scope), kind.__init__
+    made.__qualname__, made.__annotations__ = written.__qualname__, written.__annotations__
+    kind.__init__ = made  # type: ignore[method-assign]  # before anyone made a value
+    return kind
 
 
 def replace(value: T, /, **changes: Any) -> T:
@@ -27,23 +47,46 @@ def replace(value: T, /, **changes: Any) -> T:
     return copied
 
 
+class _Unset:
+    def __repr__(self) -> str:
+        return "<factory>"  # as dataclasses shows it
+
+
+_MADE_FOR_EACH = _Unset()
 _COPIERS: dict[type, Callable[[Any, dict[str, Any]], Any]] = {}
 
 
+def _parameter(field: Field[Any]) -> str:
+    if field.default_factory is not MISSING:
+        return f"{field.name}=__made_for_each"
+    return field.name if field.default is MISSING else f"{field.name}=__default_{field.name}"
+
+
+def _argument(field: Field[Any]) -> str:
+    name = field.name
+    return name if field.default_factory is MISSING else f"__make_{name}() if {name} is __made_for_each else {name}"
+
+
 def _copier(kind: type[Any]) -> Callable[[Any, dict[str, Any]], Any]:
-    """The function that copies values of this class, written out field by field, as dataclasses writes `__init__`."""
-    names = [field.name for field in fields(kind)]
-    twin = type(kind.__name__, (), {"__slots__": tuple(names), "__module__": kind.__module__})
+    """The function that copies values of this class."""
     lines = [
         "def copier(value, changes):",
-        "    copied = blank(twin)",
-        *(f"    copied.{name} = value.{name}" for name in names),
+        "    copied = __blank(__twin)",
+        *(f"    copied.{field.name} = value.{field.name}" for field in fields(kind)),
         "    for name, changed in changes.items():",
         "        setattr(copied, name, changed)",
-        "    copied.__class__ = kind",
+        "    copied.__class__ = __kind",
         "    return copied",
     ]
-    scope: dict[str, Any] = {"blank": object.__new__, "twin": twin, "kind": kind}
-    exec("\n".join(lines), scope)  # noqa: S102  # the lines hold nothing but names of fields
-    copier: Callable[[Any, dict[str, Any]], Any] = scope["copier"]
-    return copier
+    return _function(kind, lines, {})
+
+
+def _function(kind: type[Any], lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    """The function that the lines define, written out field by field as dataclasses does it."""
+    slots = tuple(field.name for field in fields(kind))
+    twin = type(kind.__name__, (), {"__slots__": slots, "__module__": kind.__module__})
+    own = {"__become": object.__setattr__, "__blank": object.__new__, "__twin": twin, "__kind": kind}
+    defined: dict[str, Callable[..., Any]] = {}
+    exec("\n".join(lines), own | scope, defined)  # noqa: S102  # the lines hold nothing but names of fields
+    (function,) = defined.values()
+    return function

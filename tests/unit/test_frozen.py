@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pickle
 
 import pytest
 
 from tarry.core.state import JobState
-from tarry.frozen import replace
+from tarry.frozen import quick, replace
 from tarry.words import Phase
 
 STATE = JobState("orders", Phase.WAITING, 1, None, 2)
@@ -34,3 +35,36 @@ def test_what_is_no_field_is_refused() -> None:
     """A slip is an error, not a value that nobody reads."""
     with pytest.raises(AttributeError, match="pols"):
         replace(STATE, pols=3)
+
+
+@quick
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Quick:
+    kind: str
+    twin: int = 3
+    data: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+def test_a_quick_class_makes_what_the_dataclass_would_make() -> None:
+    """Given by position, by name or left out; whatever its fields are called."""
+    assert dataclasses.astuple(_Quick("a")) == ("a", 3, {})
+    assert dataclasses.astuple(_Quick("a", data={"b": 1}, twin=4)) == ("a", 4, {"b": 1})
+    assert _Quick("a").data is not _Quick("a").data
+    assert replace(_Quick("a"), twin=4) == dataclasses.replace(_Quick("a"), twin=4) == _Quick("a", 4)
+
+
+def test_a_value_of_a_quick_class_is_frozen() -> None:
+    """It is one of the class itself, which nothing can change."""
+    made = _Quick("a")
+    assert type(made) is _Quick
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.twin = 4  # type: ignore[misc]  # what must not work
+
+
+def test_a_quick_class_shows_the_signature_of_the_dataclass() -> None:
+    """For whoever reads the reference, or asks for help."""
+    assert str(inspect.signature(_Quick)) == (
+        "(kind: 'str', twin: 'int' = 3, data: 'dict[str, int]' = <factory>) -> None"
+    )
+    with pytest.raises(TypeError, match=r"_Quick\.__init__\(\) missing 1 required positional argument: 'kind'"):
+        _Quick()  # type: ignore[call-arg]  # what must not work

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tarry.core.observation import Observation
+from tarry.frozen import quick
 from tarry.words import Json
 
 Answer: TypeAlias = dict[str, Json]
@@ -40,6 +41,7 @@ class Validators:
     last_modified: str | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What was answered so far, each as `answer` gives it; None for what was not answered yet.

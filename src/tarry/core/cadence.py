@@ -17,7 +17,7 @@ from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import Simple
 from tarry.core.texts import short
-from tarry.frozen import replace
+from tarry.frozen import quick, replace
 from tarry.words import MINUTE, SECOND, CallKind, Instant, Micros, WaitSource, micros
 
 BACKOFF_START: Micros = 5 * SECOND
@@ -27,6 +27,7 @@ _MAX_DOUBLINGS = 64
 _PROBLEM = 160
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Due:
     """The next call is due then. `closing`: it is the last before the deadline.
@@ -51,6 +52,7 @@ class NoRoom:
 Schedule: TypeAlias = Due | NoRoom
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Length:
     """A wait in the making."""

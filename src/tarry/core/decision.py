@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tarry.frozen import quick
 from tarry.words import CallKind, Instant, Micros, Outcome, WaitSource
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Call:
     """Make this call now and cut it after `timeout` microseconds.
@@ -20,6 +22,7 @@ class Call:
     refresh: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Do nothing until `due`; `source` says what set it."""
@@ -28,6 +31,7 @@ class Wait:
     source: WaitSource
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Stop:
     """The job is over."""

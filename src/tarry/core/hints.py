@@ -12,9 +12,11 @@ from tarry.core.durations import CENTURY
 from tarry.core.expressions import search
 from tarry.core.observation import Observation
 from tarry.core.policies import Hints, HintUnit
+from tarry.frozen import quick
 from tarry.words import MILLISECOND, SECOND, Instant, Micros, instant, moment
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Hint:
     """A wait that the server asks for, in microseconds (above 0, at most 100 years), and where it was written."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tarry.core.expressions import paths, roots, search
+from tarry.frozen import quick
 from tarry.words import Verdict
 
 SUCCESSES: Final = frozenset({Verdict.SUCCEEDED, Verdict.PARTIAL, Verdict.SKIPPED})
@@ -27,6 +28,7 @@ class InvalidAnswer(Exception):
     """The condition answered something that is no verdict; the text says what."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What a condition made of one answer.

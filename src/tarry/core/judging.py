@@ -20,7 +20,7 @@ from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.status_url import NowhereError
 from tarry.core.texts import short
-from tarry.frozen import replace
+from tarry.frozen import quick, replace
 from tarry.words import ErrorKind, Json, Verdict
 
 _ERROR = 160
@@ -44,6 +44,7 @@ class Sort(StrEnum):
 _SORTS = {401: Sort.DENIED, 403: Sort.DENIED, 404: Sort.MISSING, 410: Sort.GONE}
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a poll came to.

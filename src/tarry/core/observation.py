@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tarry.frozen import quick
 from tarry.words import CallKind, ErrorKind, Instant, Json
 
 
@@ -21,6 +22,7 @@ class CallError:
     sent: bool = True
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What one call saw.

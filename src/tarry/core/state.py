@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tarry.frozen import quick
 from tarry.words import Instant, Micros, Outcome, Phase, Verdict, WaitSource
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Streak:
     """Failed polls in a row.
@@ -23,6 +25,7 @@ class Streak:
     missing: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Confirming:
     """A run of equal terminal verdicts that still has to grow (`confirm=k`)."""
@@ -31,6 +34,7 @@ class Confirming:
     times: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Seen:
     """One distinct value that a condition looked at, and how often it was there."""
@@ -40,6 +44,7 @@ class Seen:
     times: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Where a job stands in the phases of its strategy: which one, the polls made before it, when it began."""
@@ -49,6 +54,7 @@ class Stage:
     since: Instant
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class JobState:
     """A job between two calls; versioned JSON of under 2 KB when stored.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tarry.deliveries import Deliveries
+from tarry.frozen import quick
 from tarry.ports.commands import Command as Command
 from tarry.ports.commands import Restart as Restart
 from tarry.ports.events import Event as Event
@@ -71,6 +72,7 @@ class NewJob:
     events: Sequence[Event] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class JobRow:
     """A job as stored.
@@ -132,6 +134,7 @@ class JobRow:
         return Grip(self.id, self.fence, self.nonce or "", self.step, self.cmd)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Grip:
     """The holder's proof for one write: it counts only while all of it matches the row."""
@@ -143,6 +146,7 @@ class Grip:
     cmd: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """One committed step of a held job: the new state and the events that go with it.

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from tarry.frozen import quick
 from tarry.words import Instant, Json
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Event:
     """A thing that happened to a job, worth telling; `data` is small JSON."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from tarry.core.observation import Observation
+from tarry.frozen import quick
 from tarry.words import SECOND, CallKind, Instant, Micros
 
 T = TypeVar("T")
@@ -24,6 +25,7 @@ class Clock(Protocol):
         ...
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """One HTTP request, ready to send; it may hold secrets, so its repr hides all but the origin."""
