@@ -108,6 +108,12 @@ def test_defaults_are_left_out() -> None:
     assert json.loads(encode_state(PLAIN)) == {"v": 1, "key": "orders", "phase": "waiting", "created_at": NOW}
 
 
+def test_a_key_that_no_utf8_holds_is_written_all_the_same() -> None:
+    """The store refuses it, and says so."""
+    odd = replace(PLAIN, key="\ud800", verdict=Verdict.PENDING)
+    assert decode_state(encode_state(odd)) == odd
+
+
 def test_a_whole_number_is_progress_too() -> None:
     """JSON written by hand or by another language may have 1 for 1.0."""
     assert decode_state('{"v":1,"key":"k","phase":"waiting","created_at":1,"progress":1}').progress == 1.0
@@ -184,6 +190,10 @@ def test_many_short_values_stay_under_2_kb() -> None:
         ('{"v":2,"key":"k"}', "state: has version 2; this version of Tarry reads 1"),
         ('{"v":1,"key":"k","phase":"waiting","created_at":NaN}', "NaN is no JSON"),
         ('{"v":1,"phase":"waiting","created_at":1}', "state.key: is missing"),
+        (
+            '{"v":1,"key":"k","phase":"waiting","created_at":1,"progress":1e999}',
+            "state.progress: damaged: expected a num",
+        ),
         ('{"v":1,"key":"k","created_at":1}', "state.phase: is missing"),
         ('{"v":1,"key":"k","phase":"waiting"}', "state.created_at: is missing"),
         ('{"v":1,"key":"k","phase":"waiting","created_at":1,"later":2}', "state: unknown field 'later'"),

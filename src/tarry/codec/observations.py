@@ -7,7 +7,7 @@ from typing import Any
 from tarry.codec.reading import VERSION, flag, items, optional, parsed, read, text, texts, versioned, whole
 from tarry.core import expressions
 from tarry.core.observation import CallError, Observation
-from tarry.core.texts import as_json_text, bounded_text, storable_text
+from tarry.core.texts import bounded_text, plain_json_text, storable_text
 from tarry.errors import CheckpointError
 from tarry.words import CallKind, ErrorKind, Json
 
@@ -50,7 +50,7 @@ def encode_observation(seen: Observation, keep: str | None = None) -> str:
     Of the headers those stay that help to follow a job. A body that was cut is stored as text.
     """
     body, is_whole = bounded_text(_kept(seen, keep), BODY_LIMIT)
-    told: dict[str, Json] = {"v": VERSION, "kind": seen.kind.value, "is_json": seen.is_json and is_whole}
+    told: dict[str, Json] = {"v": VERSION, "kind": str(seen.kind), "is_json": seen.is_json and is_whole}
     if seen.status is not None:
         told["status"] = seen.status
     if seen.url is not None:
@@ -64,10 +64,10 @@ def encode_observation(seen: Observation, keep: str | None = None) -> str:
         }
     # What differs from answer to answer, though nothing changed, comes last.
     headers = {name: _header(value) for name, value in seen.headers.items() if name in _KEPT_HEADERS}
-    written = as_json_text(headers) if headers else "{}"
+    written = plain_json_text(headers) if headers else "{}"
     times = f'{_TIMES}{seen.started_at},"finished_at":{seen.finished_at},"headers":{written}'
     shown = "" if body == "null" else f',"body":{body}'
-    return f"{as_json_text(told)[:-1]}{shown}{times}}}"
+    return f"{plain_json_text(told)[:-1]}{shown}{times}}}"
 
 
 def says_the_same(stored: str | None, other: str) -> bool:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 from tarry.codec.reading import VERSION, count, flag, items, optional, read, text, versioned, whole
 from tarry.core.state import Confirming, JobState, Seen, Stage, Streak
-from tarry.core.texts import as_json_text
+from tarry.core.texts import plain_json_text
 from tarry.errors import CheckpointError
 from tarry.words import Json, Outcome, Phase, Verdict, WaitSource
 
 
 def encode_state(state: JobState) -> str:
     """The state as JSON of under 2 KB; what has its default is left out."""
-    fields: dict[str, Json] = {"v": VERSION}
-    for name, default, value in zip(_READERS, _DEFAULTS, _VALUES(state), strict=True):
-        if value is not default and value != default:
-            writer = _WRITERS.get(name)
-            fields[name] = value if writer is None else writer(value)
-    return as_json_text(fields)
+    fields: dict[str, Any] = {"v": VERSION}
+    for group in _GROUPS:
+        values = group.values(state)
+        if values != group.defaults:
+            named = zip(group.names, group.defaults, values, strict=True)
+            fields |= {name: value for name, default, value in named if value is not default and value != default}
+    for name, writer in _WRITERS.items():
+        if name in fields:
+            fields[name] = writer(fields[name])
+    return plain_json_text(fields)
 
 
 def decode_state(stored: str) -> JobState:
@@ -46,6 +52,8 @@ def _consistent(state: JobState) -> JobState:
 
 
 def _progress(value: object) -> float | str:
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"expected a number, got {value}")
     return value if isinstance(value, str | float) else float(whole(value))
 
 
@@ -109,14 +117,32 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 """How each field of a state is read; one that is not here is not stored."""
 
 _REQUIRED: Any = object()
+_NEW = JobState("", Phase.WAITING, 0, None, None)
 
-_VALUES = attrgetter(*_READERS)
-_DEFAULTS: tuple[Any, ...] = tuple(
-    _REQUIRED if name in {"key", "phase", "created_at"} else value
-    for name, value in zip(_READERS, _VALUES(JobState("", Phase.WAITING, 0, None, None)), strict=True)
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Fields that are looked at together."""
+
+    names: tuple[str, ...]
+    values: Callable[[JobState], tuple[Any, ...]]
+    defaults: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, *names: str) -> Self:
+        defaults = (_REQUIRED if name in {"key", "phase", "created_at"} else getattr(_NEW, name) for name in names)
+        return cls(names, attrgetter(*names), tuple(defaults))
+
+
+_USUAL = (
+    *("key", "phase", "created_at", "deadline", "due", "wait_source", "polls", "polled_at", "submitted_at"),
+    *("found", "verdict", "status", "progress", "seen", "wait", "changed_at"),
 )
+# Of most jobs most of the others have their defaults, which one comparison shows.
+_GROUPS = (_Group.of(*_USUAL), _Group.of(*(name for name in _READERS if name not in _USUAL)))
 
 _WRITERS: dict[str, Callable[[Any], Json]] = {
+    **dict.fromkeys(("phase", "wait_source", "verdict", "outcome"), str),
     "streak": lambda streak: [streak.length, streak.spent, streak.since, streak.denied, streak.missing],
     "confirming": lambda run: [str(run.outcome), run.times],
     "seen": lambda seen: [[one.path, one.value, one.times] for one in seen],

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import NoReturn
+
+from pydantic_core import to_json
 
 from tarry.words import Json
 
@@ -12,6 +15,8 @@ _MARK = "…"
 _DEEPEST = 100
 MAX_BITS = 14_000
 """Bits of the largest whole number: about 4,200 decimal digits; Python refuses to print or read much more."""
+
+_HUGE_NUMBER = re.compile(rb"[0-9]{4000}")
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {
     0x09: "\\t",
@@ -59,6 +64,14 @@ def as_json_text(value: object, *, sort_keys: bool = False) -> str:
     return _SORTED(value) if sort_keys else _COMPACT(value)
 
 
+def plain_json_text(value: object) -> str:
+    """As `as_json_text`, and several times as fast, for plain JSON without NaN and infinities."""
+    try:
+        return to_json(value).decode()
+    except ValueError:  # a lone surrogate
+        return _COMPACT(value)
+
+
 def no_constant(name: str) -> NoReturn:
     """Refuses NaN and the infinities, which JSON does not have: for `json.loads` as its `parse_constant`."""
     raise ValueError(f"{name} is no JSON")
@@ -76,11 +89,11 @@ def bounded(value: object, limit: int) -> tuple[Json, bool]:
 def bounded_text(value: object, limit: int) -> tuple[str, bool]:
     """The value as JSON text of what can be stored in `limit` bytes, and whether that is all of it, as `bounded`."""
     try:
-        text = _COMPACT(value)
-        is_whole = len(text) <= limit and (text.isascii() or len(text.encode()) <= limit)
-        if is_whole and text.count("[") + text.count("{") < _DEEPEST:
-            return text, True
-    except (ValueError, TypeError, RecursionError):
+        text = to_json(value, inf_nan_mode="null")
+        is_whole = len(text) <= limit and _HUGE_NUMBER.search(text) is None
+        if is_whole and text.count(b"[") + text.count(b"{") < _DEEPEST:
+            return text.decode(), True
+    except ValueError:
         pass  # it holds what JSON text cannot
     safe, is_whole = bounded(value, limit)
     return _COMPACT(safe), is_whole
