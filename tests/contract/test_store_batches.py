@@ -163,7 +163,7 @@ def test_a_batch_visits_the_rows_that_it_names(statement: str) -> None:
     swap = swaps.get(statement)
     batches = [swap._write, swap._may, swap._applied] if swap else [getattr(store._sql, statement)]
     with store._database.write() as connection:
-        for form in (form for batch in batches for form in (batch._whole, batch._short)):
+        for form in (form for batch in batches for form in batch.forms.values()):
             sql = form._text(connection.dialect, 2)
             plan = [
                 str(row[-1]) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", (1,) * sql.count("?"))

@@ -26,7 +26,7 @@ def updates() -> Iterator[Update]:
     def new(name: str) -> Any:
         return bindparam(f"p_{name}")
 
-    for name in ("reserve", "checkpoint", "release", "isolate", "_claim"):
+    for name in ("reserve", "go_on", "checkpoint", "release", "isolate", "_claim"):
         yield getattr(statements, name)(TABLES.job, new)
 
 
@@ -65,4 +65,4 @@ def test_every_statement_on_rows_is_looked_at() -> None:
         for name, function in inspect.getmembers(statements, inspect.isfunction)
         if inspect.signature(function).return_annotation == "Update" and "new" in inspect.signature(function).parameters
     }
-    assert made == {"reserve", "checkpoint", "release", "isolate", "_claim"}
+    assert made == {"reserve", "go_on", "checkpoint", "release", "isolate", "_claim"}

@@ -15,10 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from sqlalchemy import BigInteger, Connection, CursorResult, Dialect, Integer, Table, column, null, text
+from sqlalchemy import BigInteger, Connection, CursorResult, Dialect, Integer, Table, column, text
 
 Values: TypeAlias = Callable[[str], Any]
 """The values of one row, by name."""
+
+Make: TypeAlias = Callable[[Values], Any]
+"""Builds a statement from the values of a row."""
 
 Row: TypeAlias = tuple[Any, ...]
 """An id, then numbers, texts and None."""
@@ -36,15 +39,14 @@ A server takes a statement of bounded length, for a bounded time, and one that i
 class Batch:
     """One statement over rows with these names, whose types are those of `like`.
 
-    `make` builds it from the values of a row, in a way that a row of NULL matches nothing. The last ones of the
-    names, as many as are `rare`, mostly stand for None: rows without them go apart, which costs less.
+    `make` builds it from the values of a row, in a way that a row of NULL matches nothing. `usual` says how many of
+    the names most rows end with, and what builds the statement for those: they go apart, which costs less.
     """
 
-    def __init__(self, like: Table, names: Sequence[str], make: Callable[[Values], Any], *, rare: int = 0) -> None:
+    def __init__(self, like: Table, names: Sequence[str], make: Make, *, usual: tuple[int, Make] | None = None) -> None:
         types = {name: like.c[name].type if name in like.c else BigInteger() for name in names}
-        self._rare = (None,) * rare
-        self._whole = _Given(types, make)
-        self._short = _Given({name: types[name] for name in names[: len(names) - rare]}, make)
+        makes = dict([usual] if usual else []) | {len(names): make}
+        self.forms = {size: _Given({name: types[name] for name in names[:size]}, of) for size, of in makes.items()}
 
     def count(self, connection: Connection, rows: Sequence[Row]) -> int:
         """Write; how many rows of the database were written."""
@@ -58,18 +60,14 @@ class Batch:
         if len(rows) > 1 and connection.dialect.name != "sqlite":
             # Two that write the same rows in the same order do not wait for each other in a circle.
             rows = sorted(rows, key=_number)
-        rare = len(self._rare)
-        if rare:
-            short = [row[:-rare] for row in rows if row[-rare:] == self._rare]
-            yield from self._short.run(connection, short)
-            rows = [row for row in rows if row[-rare:] != self._rare] if len(short) < len(rows) else ()
-        yield from self._whole.run(connection, rows)
+        for size, form in self.forms.items():
+            yield from form.run(connection, [row for row in rows if len(row) == size])
 
 
 class _Given:
-    """The statement with its rows as a table; a name that is not in the table stands for NULL."""
+    """The statement with its rows as a table."""
 
-    def __init__(self, types: Mapping[str, Any], make: Callable[[Values], Any]) -> None:
+    def __init__(self, types: Mapping[str, Any], make: Make) -> None:
         self._types = types
         self._make = make
         self._texts: dict[tuple[str, int], str] = {}
@@ -93,7 +91,7 @@ class _Given:
 
     def _text(self, dialect: Dialect, size: int) -> str:
         given = text("ROWS").columns(*(column(name, kind) for name, kind in self._types.items())).subquery("given")
-        made = self._make(lambda name: given.c[name] if name in self._types else null())
+        made = self._make(lambda name: given.c[name])
         compiled = made.compile(dialect=dialect, compile_kwargs={"literal_binds": True})
         # Inside of the statement: SQLite's driver counts rows only for one that begins with what it does.
         return str(compiled).replace("ROWS", self._table(dialect, size))

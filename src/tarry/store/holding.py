@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, Update, select
 
 from tarry.ports import Checkpoint, Grip
 from tarry.store import statements
-from tarry.store.batch import Batch, Row, Values
+from tarry.store.batch import Batch, Make, Row, Values
 from tarry.store.deliveries import owe, owing
 from tarry.store.faults import Unstorable, translated
 from tarry.store.journal import add_spec, append_all
@@ -31,14 +32,15 @@ log = logging.getLogger("tarry.store")
 
 _GRIP = ("id", "fence", "nonce", "step", "cmd")
 _ENDS = ("reserved", "left")
+_PROOF = len(_GRIP) + len(_ENDS) + 1
+"""How much of a row says whether it may be, or was, written: a checkpoint's polls are the last of it."""
 _USUAL = (
-    *("state", "phase", "polls", "polled_at", "due", "reserved", "deadline", "max_polls"),
-    *("last", "timeline", "told", "left", "events"),
+    *(*_GRIP, *_ENDS, "polls"),
+    *("state", "phase", "polled_at", "due", "deadline", "max_polls", "floor", "last", "timeline", "told", "events"),
 )
-_RARE = (
-    *("submit", "baseline", "poll", "status_url", "validators", "output", "carried"),
-    *("floor", "spec", "outcome", "finished_at"),
-)
+_RARE_TEXTS = ("submit", "baseline", "poll", "status_url", "validators", "output", "carried")
+_NO_TEXTS = (None,) * len(_RARE_TEXTS)
+_rare_texts = attrgetter(*_RARE_TEXTS)
 
 
 class Missed(Exception):
@@ -59,16 +61,17 @@ class Swap:
         may: Callable[[Table, Values], ColumnElement[bool]],
         write: Callable[[Table, Values], Update],
         *,
-        rare: int = 0,
+        usual: tuple[int, Make] | None = None,
     ) -> None:
-        self._write = Batch(job, names, lambda new: write(job, new), rare=rare)
-        self._may = Batch(job, names, lambda new: select(job.c.id).where(may(job, new)).with_for_update(of=job))
-        self._applied = Batch(job, names, lambda new: select(job.c.id).where(statements.applied(job, new)))
+        proof = names[:_PROOF]
+        self._write = Batch(job, names, lambda new: write(job, new), usual=usual)
+        self._may = Batch(job, proof, lambda new: select(job.c.id).where(may(job, new)).with_for_update(of=job))
+        self._applied = Batch(job, proof, lambda new: select(job.c.id).where(statements.applied(job, new)))
 
     def write(self, connection: Connection, rows: Sequence[Row], *, exact: bool) -> set[Any]:
         """The ids of what is written now; `Missed` when that is not known."""
         if exact:
-            free = self._may.numbers(connection, rows)
+            free = self._may.numbers(connection, [row[:_PROOF] for row in rows])
             rows = [row for row in rows if row[0] in free]
         written = self._write.count(connection, rows)
         if written not in {0, len(rows)}:
@@ -79,7 +82,7 @@ class Swap:
         """Whether each row is written: now, or by an earlier try of this very write."""
         if len(written) == len(rows):
             return [True] * len(rows)
-        before = self._applied.numbers(connection, [row for row in rows if row[0] not in written])
+        before = self._applied.numbers(connection, [row[:_PROOF] for row in rows if row[0] not in written])
         return [row[0] in written or row[0] in before for row in rows]
 
 
@@ -98,8 +101,9 @@ class Holding:
     def __init__(self, tables: Tables, sql: Statements) -> None:
         job = tables.job
         self._sql = sql
-        names = (*_GRIP, *_USUAL, *_RARE)
-        self._checkpoint = Swap(job, names, statements.may_checkpoint, statements.checkpoint, rare=len(_RARE))
+        names = (*_USUAL, *_RARE_TEXTS, "spec", "outcome", "finished_at")
+        usual = (len(_USUAL), lambda new: statements.go_on(job, new))
+        self._checkpoint = Swap(job, names, statements.may_checkpoint, statements.checkpoint, usual=usual)
         self._reserve = Swap(job, (*_GRIP, *_ENDS), statements.may_reserve, statements.reserve)
         self._release = Swap(job, (*_GRIP, *_ENDS, "now"), statements.may_release, statements.release)
         self._isolate = Batch(job, _GRIP, lambda new: statements.isolate(job, new))
@@ -144,9 +148,12 @@ class Holding:
         """What goes with the writes, now that the rows have counted it."""
         for spec in {write.spec for write in writes if write.spec is not None}:
             add_spec(connection, self._sql, spec)
-        append_all(connection, self._sql, [(write.grip.job, write.events) for write in writes if write.events])
-        owed = ((write.grip.job, kind, write.finished_at) for write in writes for kind in write.owed)
-        owe(connection, self._owing, owed)
+        told = [(write.grip.job, write.events) for write in writes if write.events]
+        if told:
+            append_all(connection, self._sql, told)
+        owed = [(write.grip.job, kind, write.finished_at) for write in writes for kind in write.owed]
+        if owed:
+            owe(connection, self._owing, owed)
 
 
 def _swapped(connection: Connection, swap: Swap, rows: Sequence[Row], *, exact: bool) -> list[bool]:
@@ -175,39 +182,36 @@ def _grip(grip: Grip) -> tuple[int, int, str, int, int]:
 
 
 def _row(write: Checkpoint) -> Row:
-    """The columns of a checkpoint, in the order of its names."""
+    """The columns of a checkpoint, in the order of its names; only the usual ones where it has no others."""
     _check(write)
-    over, polls = write.outcome, write.polls
-    return (
-        *_grip(write.grip),
-        # the usual ones
+    grip, over, polls, most = write.grip, write.outcome, write.polls, write.max_polls
+    usual = (
+        grip.job,
+        grip.fence,
+        grip.nonce,
+        grip.step,
+        grip.cmd,
+        write.reserved,
+        1 if write.release and over is None else 0,
+        polls,
         clean(write.state),
         write.phase.value,
-        polls,
         write.polled_at,
         write.due if over is None else None,
-        write.reserved,
         write.deadline,
         # A limit lowered below what is spent becomes what is spent.
-        None if write.max_polls is None else max(write.max_polls, polls),
+        polls if most is not None and most < polls else most,
+        write.floor,
         cleaned(write.last),
         cleaned(write.timeline),
         write.told,
-        int(write.release and over is None),
         len(write.events),
-        # the rare ones
-        cleaned(write.submit),
-        cleaned(write.baseline),
-        cleaned(write.poll),
-        cleaned(write.status_url),
-        cleaned(write.validators),
-        cleaned(write.output),
-        cleaned(write.carried),
-        write.floor,
-        None if write.spec is None else spec_hash(write.spec),
-        over and over.value,
-        write.finished_at,
     )
+    texts, spec = _rare_texts(write), write.spec
+    if over is None and not write.release and spec is None and texts == _NO_TEXTS:
+        return usual
+    hashed = None if spec is None else spec_hash(spec)
+    return (*usual, *map(cleaned, texts), hashed, over and over.value, write.finished_at)
 
 
 def _check(write: Checkpoint) -> None:

@@ -48,15 +48,14 @@ AnySelect: TypeAlias = Any
 KEEP_EVENTS = 200
 """How many events of a job are kept."""
 
-PLAIN = (
-    *("state", "phase", "polls", "polled_at", "due", "reserved"),
-    *("deadline", "max_polls", "outcome", "finished_at"),
-)
+PLAIN = ("state", "phase", "polls", "polled_at", "due", "reserved", "deadline", "max_polls")
 """What a checkpoint writes as it is."""
 
-ANSWERS = ("submit", "baseline", "poll", "status_url", "validators")
-KEPT = ("floor", "spec", "last", *ANSWERS, "output", "timeline", "carried", "told")
+KEPT = ("floor", "last", "timeline", "told")
 """What a checkpoint leaves where it brings none."""
+
+RARELY = ("spec", "submit", "baseline", "poll", "status_url", "validators", "output", "carried")
+"""What it leaves likewise, and seldom brings."""
 
 
 def p(column: Column[Any]) -> Any:
@@ -234,27 +233,41 @@ def may_checkpoint(job: Table, new: Values) -> ColumnElement[bool]:
     return and_(_held(job, new), job.c.polls <= new("polls"))
 
 
+def go_on(job: Table, new: Values) -> Update:
+    """Writes a step of a held job that stays with its holder. No column of an index is in it, which costs a third less."""
+    return assigned(update(job).where(may_checkpoint(job, new)), _step(job, new))
+
+
 def checkpoint(job: Table, new: Values) -> Update:
-    """Writes one step of a held job; `left` is 1 where the job is given up, `events` how many go with it."""
+    """Writes any step of a held job; `left` is 1 where the job is given up."""
     over, left = new("outcome").is_not(None), new("left")
     leaves = or_(over, left == 1)
-    # The commit before a submit says nothing of a call that the process lived through.
-    sends = new("phase") == Phase.SENDING.value
     return assigned(
         update(job).where(may_checkpoint(job, new)),
         {
-            **{name: new(name) for name in PLAIN},
-            **{name: func.coalesce(new(name), job.c[name]) for name in KEPT},
-            "step": job.c.step + 1,
+            **_step(job, new),
+            **{name: func.coalesce(new(name), job.c[name]) for name in RARELY},
+            **{name: new(name) for name in ("outcome", "finished_at")},
             "fence": job.c.fence + left,
             "owner": case((leaves, None), else_=job.c.owner),
             "wake": case((and_(leaves, ~over), _wakes(job, new("due"))), else_=None),
             "paused": case((over, 0), else_=job.c.paused),
-            "strikes": case((sends, job.c.strikes), else_=0),
-            "alone": case((sends, job.c.alone), else_=0),
-            "event_seq": job.c.event_seq + new("events"),
         },
     )
+
+
+def _step(job: Table, new: Values) -> dict[str, Any]:
+    """What every checkpoint writes; `events` is how many go with it."""
+    # The commit before a submit says nothing of a call that the process lived through.
+    sends = new("phase") == Phase.SENDING.value
+    return {
+        **{name: new(name) for name in PLAIN},
+        **{name: func.coalesce(new(name), job.c[name]) for name in KEPT},
+        "step": job.c.step + 1,
+        "strikes": case((sends, job.c.strikes), else_=0),
+        "alone": case((sends, job.c.alone), else_=0),
+        "event_seq": job.c.event_seq + new("events"),
+    }
 
 
 def may_release(job: Table, new: Values) -> ColumnElement[bool]:
