@@ -49,14 +49,7 @@ class Decoder:
     """
 
     def __init__(self, content_encoding: str, limit: int) -> None:
-        codings = [coding.strip().lower() for coding in content_encoding.split(",")]
-        codings = [coding for coding in codings if coding not in {"", "identity"}]
-        if len(codings) > 1:
-            raise BodyError(ErrorKind.BAD_BODY, "the body is packed more than once")
-        if codings and codings[0] not in {"gzip", "x-gzip"}:
-            raise BodyError(ErrorKind.BAD_BODY, "the body is packed in a way that was not asked for; only gzip is")
-        self._is_packed = bool(codings)
-        self._unpacker = zlib.decompressobj(_GZIP)
+        self._unpacker = zlib.decompressobj(_GZIP) if content_encoding and _is_packed(content_encoding) else None
         self._limit = limit
         self._raw = 0
         self._body = bytearray()
@@ -66,31 +59,41 @@ class Decoder:
         self._raw += len(chunk)
         # Packed bytes are bounded as well: members that unpack to nothing would go on for ever.
         self._bound(self._raw)
-        if self._is_packed:
-            self._unpack(chunk)
-        else:
+        if self._unpacker is None:
             self._body += chunk
+        else:
+            self._unpack(chunk, self._unpacker)
 
     def finish(self) -> bytes:
         """The whole body; `BodyError` when packed data ends early."""
-        if self._is_packed and self._raw and not self._unpacker.eof:
+        if self._unpacker is not None and self._raw and not self._unpacker.eof:
             raise BodyError(ErrorKind.BAD_BODY, "the gzip body ends early")
         return bytes(self._body)
 
-    def _unpack(self, chunk: bytes) -> None:
+    def _unpack(self, chunk: bytes, unpacker: zlib._Decompress) -> None:
         while chunk:
-            if self._unpacker.eof:
-                self._unpacker = zlib.decompressobj(_GZIP)
+            if unpacker.eof:
+                self._unpacker = unpacker = zlib.decompressobj(_GZIP)
             try:
-                self._body += self._unpacker.decompress(chunk, self._limit + 1 - len(self._body))
+                self._body += unpacker.decompress(chunk, self._limit + 1 - len(self._body))
             except zlib.error:
                 raise BodyError(ErrorKind.BAD_BODY, "the body is labelled gzip and is not") from None
             self._bound(len(self._body))
-            chunk = self._unpacker.unconsumed_tail or self._unpacker.unused_data
+            chunk = unpacker.unconsumed_tail or unpacker.unused_data
 
     def _bound(self, size: int) -> None:
         if size > self._limit:
             raise BodyError(ErrorKind.TOO_LARGE, f"the body is larger than {self._limit} bytes")
+
+
+def _is_packed(content_encoding: str) -> bool:
+    codings = [coding.strip().lower() for coding in content_encoding.split(",")]
+    codings = [coding for coding in codings if coding not in {"", "identity"}]
+    if len(codings) > 1:
+        raise BodyError(ErrorKind.BAD_BODY, "the body is packed more than once")
+    if codings and codings[0] not in {"gzip", "x-gzip"}:
+        raise BodyError(ErrorKind.BAD_BODY, "the body is packed in a way that was not asked for; only gzip is")
+    return bool(codings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,8 @@ def parse(data: bytes, content_type: str = "", redact: Callable[[str], str] = st
 
 def decode(data: bytes, content_type: str = "") -> str:
     """The bytes as text, with U+FFFD for what cannot be read; never a codec that the server picks freely."""
+    if data.isascii() and b"\0" not in data[:2]:
+        return data.decode()  # most bodies are: no byte order mark, no two bytes a character
     sniffed = json.detect_encoding(data)
     if sniffed == "utf-8-sig" or sniffed.startswith("utf-16"):
         return data.decode(sniffed, "replace")
@@ -143,8 +148,10 @@ def _json(text: str) -> Json:
     if _is_too_deep(text):
         raise ValueError("nested too deep")
     value: Json = _DECODER.decode(text)
-    # Half characters: no store and no URL can hold them.
-    return _changed(value, lambda part: _SURROGATE.sub("\ufffd", part)) if _ESCAPED_SURROGATE.search(text) else value
+    if "\\" in text and _ESCAPED_SURROGATE.search(text):
+        # Half characters: no store and no URL can hold them.
+        return _changed(value, lambda part: _SURROGATE.sub("\ufffd", part))
+    return value
 
 
 def _is_too_deep(text: str) -> bool:
