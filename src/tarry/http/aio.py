@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address
 from typing import Any
@@ -14,7 +13,7 @@ from yarl import URL
 
 from tarry.core.request import url_problem
 from tarry.errors import SpecError
-from tarry.http.exchange import Answer, Call, NotSent
+from tarry.http.exchange import Answer, Call, NotSent, Reader
 from tarry.http.idle import KEPT, Kept, idle_bound
 from tarry.ports import Clock, Prepared
 from tarry.words import SECOND, CallKind, ErrorKind
@@ -24,6 +23,7 @@ IN_FLIGHT = 64
 
 _MAX_HEADER = 64 << 10  # bytes of one
 _POOL_SHARE = 0.9  # of the call's time, so that a full pool or a slow connection is noticed before the call is cut
+_ENCODING = ("Accept-Encoding", "gzip, identity")
 _NO_TYPE = ("Content-Type",)  # of a request without a body
 _DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
 
@@ -40,17 +40,13 @@ class GivenSession:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    @asynccontextmanager
-    async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
+    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
         if self._session.closed:
             raise NotSent(ErrorKind.CONNECT, "the client is closed")
         # A middleware of a call replaces those of the session, so theirs are named here, around ours.
         around = self._session._middlewares  # noqa: SLF001  # nothing else names them
-        response = await _sent(self._session, request, call, around)
-        try:
-            yield _answer(response)
-        finally:
-            _end(response)
+        headers = [*request.headers, _ENCODING]
+        await _read(await _sent(self._session, request, headers, call, around), read)
 
     async def aclose(self) -> None:
         """Nothing: the session is the caller's."""
@@ -70,15 +66,10 @@ class OwnSession:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    @asynccontextmanager
-    async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
+    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
         with self._kept.held(_url(request.url).authority) as is_kept:
             session = self._sessions.get(is_kept) or self._begun(is_kept=is_kept)
-            response = await _sent(session, request, call)
-            try:
-                yield _answer(response)
-            finally:
-                _end(response)
+            await _read(await _sent(session, request, request.headers, call), read)
 
     async def aclose(self) -> None:
         sessions, self._sessions = self._sessions, {}
@@ -89,13 +80,16 @@ class OwnSession:
         keeping: dict[str, Any] = {"keepalive_timeout": KEPT / SECOND} if is_kept else {"force_close": True}
         session = self._sessions[is_kept] = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, **keeping),
+            headers=[_ENCODING],
             cookie_jar=aiohttp.DummyCookieJar(),  # one job's cookies are not another's
             trust_env=False,
         )
         return session
 
 
-async def _sent(session: Any, request: Prepared, call: Call, around: Sequence[Any] = ()) -> Any:
+async def _sent(
+    session: Any, request: Prepared, headers: Iterable[tuple[str, str]], call: Call, around: Sequence[Any] = ()
+) -> Any:
     """The open response."""
     url = _url(request.url)
     call.left = False
@@ -104,7 +98,7 @@ async def _sent(session: Any, request: Prepared, call: Call, around: Sequence[An
             request.method,
             url,
             data=request.content,
-            headers=[*request.headers, ("Accept-Encoding", "gzip, identity")],
+            headers=headers,
             allow_redirects=False,
             raise_for_status=False,
             skip_auto_headers=None if request.method == "GET" else _NO_TYPE,
@@ -122,13 +116,16 @@ async def _sent(session: Any, request: Prepared, call: Call, around: Sequence[An
         raise
 
 
-def _answer(response: Any) -> Answer:
-    return Answer(response.status, response.raw_headers, response.content.iter_any())
-
-
-def _end(response: Any) -> None:
-    """Give the connection back, or give it up where reading stopped early."""
-    (response.release if response.content.at_eof() else response.close)()
+async def _read(response: Any, read: Reader) -> None:
+    """Have the answer read, and give the connection back, or give it up where reading stopped early."""
+    content = response.content
+    try:
+        # A small body has come with its head, and aiohttp has given the connection back by then.
+        body = content.read_nowait() if content.is_eof() else content.iter_any()
+        await read(Answer(response.status, response.raw_headers, body))
+    finally:
+        if not response.closed:
+            (response.release if content.at_eof() else response.close)()
 
 
 class _Broken(Exception):
@@ -153,7 +150,8 @@ class _Once:
         self._answer: Any = None
 
     async def __call__(self, request: Any, onward: Any) -> Any:
-        is_the_call = request.url == self._url or request.url.with_query(None) == self._url.with_query(None)
+        url = request.url
+        is_the_call = url is self._url or url == self._url or url.with_query(None) == self._url.with_query(None)
         if is_the_call and self._is_poll and self._answer is not None:
             return self._answer
         try:

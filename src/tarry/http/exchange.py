@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tarry.core.observation import CallError
 from tarry.ports import Prepared
@@ -51,15 +50,19 @@ class Call:
         return CallError(ErrorKind.TIMEOUT, f"the call took too long: {where}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
-    """The head of a response, and its body as it comes off the wire."""
+    """The head of a response, and its body as it comes off the wire: at once where all of it is there."""
 
     status: int
     headers: Iterable[tuple[bytes, bytes]]
-    chunks: AsyncIterator[bytes]
+    body: bytes | AsyncIterator[bytes]
     is_unpacked: bool = False
     """Whether somebody has read the body before, and unpacked it."""
+
+
+Reader: TypeAlias = Callable[[Answer], Awaitable[None]]
+"""Takes in an answer while its connection is held."""
 
 
 class Sender(Protocol):
@@ -70,8 +73,8 @@ class Sender(Protocol):
         """Calls at once that it does well with."""
         ...
 
-    def open(self, request: Prepared, call: Call) -> AbstractAsyncContextManager[Answer]:
-        """Send once, and hang up or give the connection back at the end. Raises what the library raises."""
+    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
+        """Send once, have the answer read, and hang up or give the connection back. Raises what the others raise."""
         ...
 
     async def aclose(self) -> None:

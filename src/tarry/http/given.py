@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any
 
-from tarry.http.exchange import Answer, Call, NotSent
+from tarry.http.exchange import Answer, Call, NotSent, Reader
 from tarry.http.once import sent_once
 from tarry.ports import Prepared
 from tarry.words import SECOND, CallKind, ErrorKind
@@ -29,18 +29,17 @@ class Given:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    @asynccontextmanager
-    async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
+    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
         if self._client.is_closed:
             raise NotSent(ErrorKind.CONNECT, "the client is closed")
         progress = Progress(call)
         try:
             async with self._sent(request, progress) as response:
                 if response.is_stream_consumed:  # by a hook, which has unpacked it too
-                    yield Answer(response.status_code, response.headers.raw, _at_once(response.content), True)
+                    await read(Answer(response.status_code, response.headers.raw, response.content, is_unpacked=True))
                 else:
                     async with aclosing(response.aiter_raw()) as chunks:
-                        yield Answer(response.status_code, response.headers.raw, chunks)
+                        await read(Answer(response.status_code, response.headers.raw, chunks))
         finally:
             await progress.hang_up()
 
@@ -111,7 +110,3 @@ def timeouts(request: Prepared) -> dict[str, float]:
         "write": whole,
         "pool": whole * _POOL_SHARE,
     }
-
-
-async def _at_once(content: bytes) -> AsyncIterator[bytes]:
-    yield content

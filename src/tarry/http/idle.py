@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tarry.ports import Clock
@@ -26,13 +24,6 @@ def idle_bound() -> int:
     return MOST_IDLE if allowed == RLIM_INFINITY else min(MOST_IDLE, allowed // 2)
 
 
-@dataclass(slots=True)
-class _Origin:
-    busy: int = 0
-    kept: int = 0
-    since: Instant = 0
-
-
 class Kept:
     """Says of each call whether its connection may be kept after it, where a pool has no bound of its own.
 
@@ -45,23 +36,29 @@ class Kept:
         self._most = most
         self._count = 0
         # Who was called last stands last.
-        self._origins: dict[str, _Origin] = {}
+        self._origins: dict[str, Place] = {}
 
-    @contextmanager
-    def held(self, origin: str) -> Iterator[bool]:
+    def held(self, origin: str) -> Place:
         """Around a call: whether its connection may be kept."""
-        place = self._origins.pop(origin, None) or _Origin()
+        place = self._origins.pop(origin, None)
+        if place is None:
+            place = Place(self, origin)
         self._origins[origin] = place
-        place.busy += 1
-        try:
-            yield place.busy <= place.kept or self._is_room(place)
-        finally:
-            place.busy -= 1
-            place.since = self._clock.now()
-            if not place.busy and not place.kept:
-                del self._origins[origin]
+        return place
 
-    def _is_room(self, place: _Origin) -> bool:
+    def enter(self, place: Place) -> bool:
+        """A call to the origin begins; whether its connection may be kept."""
+        place.busy += 1
+        return place.busy <= place.kept or self._is_room(place)
+
+    def leave(self, place: Place) -> None:
+        """A call to the origin is over."""
+        place.busy -= 1
+        place.since = self._clock.now()
+        if not place.busy and not place.kept:
+            del self._origins[place.origin]
+
+    def _is_room(self, place: Place) -> bool:
         if self._count >= self._most:
             self._forget()
         if self._count >= self._most:
@@ -78,3 +75,23 @@ class Kept:
                 return
             self._count -= place.kept
             del self._origins[origin]
+
+
+@dataclass(slots=True)
+class Place:
+    """What an origin has of the connections: calls under way, connections kept, the time of its last call.
+
+    As a block it is around one of the calls: several may be in it at once.
+    """
+
+    of: Kept
+    origin: str
+    busy: int = 0
+    kept: int = 0
+    since: Instant = 0
+
+    def __enter__(self) -> bool:
+        return self.of.enter(self)
+
+    def __exit__(self, *_: object) -> None:
+        self.of.leave(self)

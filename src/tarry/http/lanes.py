@@ -7,13 +7,13 @@ calls under way, cost more than the calls. Here a pool has one connection, and f
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from tarry.http.exchange import Answer, Call
+from tarry.http.exchange import Answer, Call, Reader
 from tarry.http.given import Progress, timeouts
 from tarry.http.idle import KEPT, idle_bound
 from tarry.ports import Clock, Prepared
@@ -44,8 +44,7 @@ class Lanes:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    @asynccontextmanager
-    async def open(self, request: Prepared, call: Call) -> AsyncIterator[Answer]:
+    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
         progress = Progress(call)
         url = self._url(request.url)
         origin = (url.scheme, url.host, url.port)
@@ -53,7 +52,7 @@ class Lanes:
         try:
             response = await lane.handle_async_request(self._message(request, url, progress))
             async with aclosing(response), aclosing(aiter(response.stream)) as chunks:
-                yield Answer(response.status_code, response.headers.raw, chunks)
+                await read(Answer(response.status_code, response.headers.raw, chunks))
         except BaseException:
             await progress.hang_up()
             await lane.aclose()

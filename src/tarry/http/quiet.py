@@ -8,8 +8,6 @@ libraries is logged as before.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 _PARTS = ("connection", "http11", "http2", "proxy", "socks")
@@ -20,24 +18,15 @@ LOGGERS = (
 )
 """A filter sees only what its own logger is given, so every logger that the libraries write to is named."""
 
-_calling: ContextVar[bool] = ContextVar("tarry_calling", default=False)
+calling: ContextVar[bool] = ContextVar("tarry_calling", default=False)
+"""Whether one of our calls is under way: what the libraries log then is dropped."""
 
 
 def _is_foreign(_: logging.LogRecord) -> bool:
-    return not _calling.get()
+    return not calling.get()
 
 
 def install() -> None:
     """Put the filter on the libraries' loggers; once is enough, more does no harm."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_is_foreign)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Drop what the libraries log of the calls in this block."""
-    token = _calling.set(True)
-    try:
-        yield
-    finally:
-        _calling.reset(token)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from tarry.core.observation import CallError, Observation
 from tarry.http.body import EMPTY, Body, BodyError, Decoder, parse
+from tarry.http.bound import Bound
 from tarry.http.clients import Client, sender_of
 from tarry.http.errors import translate
 from tarry.http.exchange import Answer, Call, NotSent
-from tarry.http.quiet import install, quiet
+from tarry.http.quiet import calling, install
 from tarry.ports import Clock, Prepared
 from tarry.words import SECOND, ErrorKind
 
@@ -22,6 +24,7 @@ MAX_BODY = 1 << 20
 MAX_HEADERS = 64 << 10
 """Bytes of the headers of an answer."""
 
+_SHORT = 50  # characters of a header's name that is worth to be remembered
 _NOT_KEPT = frozenset({"set-cookie", "set-cookie2"})
 
 
@@ -68,9 +71,12 @@ class HttpTransport:
     async def send(self, request: Prepared) -> Observation:
         """Send once. A failure is an observation with an error; only cancellation is raised."""
         started = self._clock.now()
-        found = _Found()
-        with quiet():
+        found = _Found(self._max_body, self._redact)
+        token = calling.set(True)
+        try:
             error = await self._bounded(request, found)
+        finally:
+            calling.reset(token)
         return Observation(
             kind=request.kind,
             started_at=started,
@@ -85,54 +91,71 @@ class HttpTransport:
 
     async def aclose(self) -> None:
         """Close the connections of our own; a client of the caller's stays open."""
-        with quiet():
+        token = calling.set(True)
+        try:
             await self._sender.aclose()
+        finally:
+            calling.reset(token)
 
     def _without_secrets(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         return {name: self._redact(value) for name, value in headers.items()} if bool(self._redact) else headers
 
     async def _bounded(self, request: Prepared, found: _Found) -> CallError | None:
-        bound, call = asyncio.timeout(request.timeout / SECOND), Call()
+        bound, call = Bound(request.timeout / SECOND), Call()
         try:
-            async with bound, self._places:
-                call.queued = False
-                async with self._sender.open(request, call) as answer:
-                    await self._read(answer, found)
+            with bound:
+                await self._in_its_place(request, call, found)
         except BodyError as error:
             return error.as_error()
         except Exception as error:  # noqa: BLE001  # the port promises an observation, whatever a library raises
             where = _origin(request.url)
             if isinstance(error, NotSent):
                 return error.as_error(where)
-            if bound.expired():
+            if bound.is_over:
                 return call.timed_out(where, self.in_flight)
             return call.failed(translate(error, where))
         return None
 
-    async def _read(self, answer: Answer, found: _Found) -> None:
+    async def _in_its_place(self, request: Prepared, call: Call, found: _Found) -> None:
+        await self._places.acquire()
         try:
-            found.status = answer.status
-            found.headers = _headers(answer.headers)
-            found.body = await self._body(answer, found.headers)
+            call.queued = False
+            await self._sender.send(request, call, found.read)
+        finally:
+            self._places.release()
+
+
+class _Found:
+    """What an answer brought, as far as it came."""
+
+    __slots__ = ("_max_body", "_redact", "body", "headers", "status")
+
+    def __init__(self, max_body: int, redact: Callable[[str], str]) -> None:
+        self._max_body = max_body
+        self._redact = redact
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        self.body = EMPTY
+
+    async def read(self, answer: Answer) -> None:
+        """Take the answer in; `BodyError` where it is out of bounds."""
+        try:
+            self.status = answer.status
+            self.headers = _headers(answer.headers)
+            self.body = await self._body(answer)
         except BodyError:
             # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
             if 200 <= answer.status < 300:
                 raise
 
-    async def _body(self, answer: Answer, headers: Mapping[str, str]) -> Body:
-        decoder = Decoder("" if answer.is_unpacked else headers.get("content-encoding", ""), self._max_body)
-        async for chunk in answer.chunks:
-            decoder.feed(chunk)
-        return parse(decoder.finish(), headers.get("content-type", ""), self._redact)
-
-
-@dataclass(slots=True)
-class _Found:
-    """What an answer brought, as far as it came."""
-
-    status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Body = EMPTY
+    async def _body(self, answer: Answer) -> Body:
+        decoder = Decoder("" if answer.is_unpacked else self.headers.get("content-encoding", ""), self._max_body)
+        if isinstance(answer.body, bytes):
+            decoder.feed(answer.body)
+        else:
+            async for chunk in answer.body:
+                decoder.feed(chunk)
+        return parse(decoder.finish(), self.headers.get("content-type", ""), self._redact)
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -141,12 +164,19 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     size = 0
     for name_, value_ in raw:
         size += len(name_) + len(value_)
-        name, value = name_.decode("latin-1").lower(), value_.decode("latin-1")
+        name, value = _name(name_) if len(name_) <= _SHORT else _read_name(name_), value_.decode("latin-1")
         if name not in _NOT_KEPT:
             found[name] = f"{found[name]}, {value}" if name in found else value
     if size > MAX_HEADERS:
         raise BodyError(ErrorKind.TOO_LARGE, f"the headers are larger than {MAX_HEADERS} bytes")
     return found
+
+
+def _read_name(name: bytes) -> str:
+    return name.decode("latin-1").lower()
+
+
+_name = lru_cache(512)(_read_name)  # services say the same names again and again
 
 
 def _origin(url: str) -> str:
