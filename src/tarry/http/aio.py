@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from tarry.core.request import url_problem
+from tarry.core.origin import OriginError, origin_of
 from tarry.errors import SpecError
 from tarry.http.exchange import Answer, Call, NotSent, Reader
 from tarry.http.idle import KEPT, Kept, idle_bound
@@ -170,16 +170,22 @@ class _Once:
 @lru_cache(1_024)
 def _url(text: str) -> URL:
     """The URL as it stands, not quoted anew: its query may be signed."""
-    problem = url_problem(text)
-    if problem:
-        raise NotSent(ErrorKind.REFUSED, f"the URL {problem}")
     try:
+        origin_of(text)
         url = URL(text, encoded=True)
-        if _DIGITS_AND_DOTS.fullmatch(url.raw_host or ""):
-            IPv4Address(url.raw_host)  # the system would read 0177.0.0.1 as something else
+        _check_host(url.raw_host or "")
+    except OriginError as refused:
+        raise NotSent(ErrorKind.REFUSED, str(refused)) from None
     except ValueError:
         raise NotSent(ErrorKind.REFUSED, "the URL names no possible host") from None
     return url
+
+
+@lru_cache(1_024)
+def _check_host(host: str) -> None:
+    """ValueError for digits that are no address: the system would read 0177.0.0.1 as another one."""
+    if _DIGITS_AND_DOTS.fullmatch(host):
+        IPv4Address(host)
 
 
 @lru_cache(64)

@@ -49,15 +49,12 @@ def prepare(
     that it does not name itself. `validators` go with a conditional request to where they came from. `refresh`: the last call was
     denied, so secrets are fetched afresh. `timeout` bounds the whole call, in microseconds.
     """
-    base = base or templates.finder(request.url, values)
     try:
-        where = (
-            _target(request, values, base, allowed_hosts) if status_url is None else _moved(status_url, allowed_hosts)
-        )
-        request = _for_origin(request, where, home or base, allowed_hosts, is_moved=status_url is not None)
-        filled = _Filling(
-            request, {**values, "secret": secrets.resolve(request.secret_names, refresh=refresh)}, status_url
-        )
+        if status_url is not None or request.secret_names or templates.authority_roots(request.url):
+            base = base or templates.finder(request.url, values)
+            request = _where_it_may_go(request, values, base, home or base, status_url, allowed_hosts)
+            values = {**values, "secret": secrets.resolve(request.secret_names, refresh=refresh)}
+        filled = _Filling(request, values, status_url)
         url = filled.url(base)
         return Prepared(
             kind=kind,
@@ -65,7 +62,7 @@ def prepare(
             url=url,
             headers=(
                 *filled.headers(idempotency_key if kind is CallKind.SUBMIT else None),
-                *_preconditions(request, url, validators),
+                *(() if validators is None else _preconditions(request, url, validators)),
             ),
             content=filled.content(),
             timeout=timeout if request.total_timeout is None else min(timeout, micros(request.total_timeout)),
@@ -76,6 +73,19 @@ def prepare(
         raise CallRefused(str(refused)) from None
     except UnicodeError:
         raise CallRefused("a value is no valid text") from None
+
+
+def _where_it_may_go(
+    request: Request,
+    values: Mapping[str, Any],
+    base: str | None,
+    home: str | None,
+    status_url: StatusUrl | None,
+    allowed_hosts: Collection[str],
+) -> Request:
+    """The request as it may be sent to where it leads, judged before any secret is fetched."""
+    where = _target(request, values, base, allowed_hosts) if status_url is None else _moved(status_url, allowed_hosts)
+    return _for_origin(request, where, home, allowed_hosts, is_moved=status_url is not None)
 
 
 def _target(request: Request, values: Mapping[str, Any], base: str | None, allowed_hosts: Collection[str]) -> Origin:
@@ -130,9 +140,9 @@ def _items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _preconditions(request: Request, url: str, validators: Validators | None) -> Iterable[tuple[str, str]]:
+def _preconditions(request: Request, url: str, validators: Validators) -> Iterable[tuple[str, str]]:
     """The headers by which the service may answer that nothing changed."""
-    if validators is None or not request.is_revalidated or bare(url) != validators.url:
+    if not request.is_revalidated or bare(url) != validators.url:
         return
     if validators.etag is not None:
         yield "If-None-Match", validators.etag

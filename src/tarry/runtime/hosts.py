@@ -22,7 +22,7 @@ from tarry.core.batch import Batch
 from tarry.core.function import Function
 from tarry.core.politeness import Politeness
 from tarry.core.request import Request
-from tarry.core.templates import TemplateError, render_url
+from tarry.core.templates import TemplateError, authority_roots, blanked, render_url
 from tarry.ports import Clock, Transport
 from tarry.words import MINUTE, SECOND, Instant, Json, Micros
 
@@ -171,6 +171,8 @@ def host_of(target: Request | Function | Batch, values: Mapping[str, Json], stat
     if status_url is not None:
         return _host(status_url.url)
     request = target.request if isinstance(target, Batch) else target
+    if not authority_roots(request.url):
+        return _host(blanked(request.url))
     try:
         url = render_url(request.url.partition("?")[0], values)
     except TemplateError:
