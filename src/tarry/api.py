@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 class Poller:
     """Awaits remote jobs, durably. An async context manager; one event loop, one process.
 
-    - `store`: a database URL (`sqlite:///tarry.db`), a SQLAlchemy `Engine`, or a `Store`
-      (one that you made stays yours to close).
+    - `store`: a database URL (`sqlite:///tarry.db`), a SQLAlchemy `Engine`, or a `Store` (stays yours to close).
     - `client`: an AsyncClient of httpx or httpx2, or a ClientSession of aiohttp, with its auth and proxies: it stays
       yours to close. Or "aiohttp", "httpx2" or "httpx" (if not given): Tarry keeps its own of that library.
     - `namespace`: keys are unique within it; this poller sees no other.
@@ -116,6 +115,7 @@ class Poller:
             finally:
                 self._end_thread()
             raise
+        writer = Writer(self._store, self._units, self._clock, self._token)
         parts = Parts(
             store=self._store,
             units=self._units,
@@ -125,9 +125,9 @@ class Poller:
             hosts=self._hosts,
             aside=self._aside,
             token=self._token,
-            herald=Herald(self._bulletin, self._store, self._units, self._namespace),
+            herald=Herald(self._bulletin, writer, self._namespace),
             namespace=self._namespace,
-            writer=Writer(self._store, self._units, self._clock, self._token),
+            writer=writer,
         )
         self._entered = Inside.of(parts, self._bulletin, self._namespace, self._keep)
         return self

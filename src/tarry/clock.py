@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 
 from tarry.words import SECOND, Instant, Micros
 
@@ -13,10 +14,10 @@ _SLICE: Micros = SECOND
 _NANOS_PER_MICRO = 1_000
 
 
-def _elapsed_ns() -> int:
-    """Nanoseconds since some start, forward only; through a suspend where the system can tell."""
-    boottime = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic_ns() if boottime is None else time.clock_gettime_ns(boottime)
+_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+_elapsed_ns: Callable[[], int] = time.monotonic_ns if _BOOTTIME is None else partial(time.clock_gettime_ns, _BOOTTIME)
+"""Nanoseconds since some start, forward only; through a suspend where the system can tell."""
 
 
 class SystemClock:

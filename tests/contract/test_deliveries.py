@@ -204,7 +204,7 @@ def test_how_far_events_were_told_never_falls(bench: Bench) -> None:
     """It is kept for the run, by itself or with a checkpoint."""
     row = held(bench.store)
     for run, seq in [(1, 3), (1, 2), (2, 9)]:
-        bench.store.told(row.id, run, seq)
+        bench.store.told([(row.id, run, seq)])
     assert reread(bench.store, row).told == 3
     bench.store.checkpoint([write(grip(row)), write(grip(row, 1), told=5)])
     assert reread(bench.store, row).told == 5

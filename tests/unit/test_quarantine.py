@@ -58,6 +58,7 @@ class Fragile(Process):
         await asyncio.wait({running, ending}, return_when=asyncio.FIRST_COMPLETED)
         if not self.ended.is_set():
             await self.poller.__aexit__(None, None, None)
+            self.store.close()
         for task in (running, ending):
             task.cancel()
         await asyncio.gather(running, ending, return_exceptions=True)

@@ -36,7 +36,7 @@ class Locked:
     async def __call__(self, work: Any, /) -> Any:
         self.running += 1
         try:
-            if work.func.__name__ == self.name:
+            if self.name in {getattr(part, "__name__", None) for part in (work.func, *work.args)}:
                 await self.world.clock.sleep(self.seconds * SECOND)
             return work()
         finally:

@@ -35,6 +35,9 @@ from tarry.words import DeliveryKind, Instant, Micros, Outcome, Phase
 Place: TypeAlias = tuple[Instant, int]
 """Where a walk along the jobs has come to: (wake, id) of those that are due, (finished_at, id) of those that are over."""
 
+Told: TypeAlias = tuple[int, int, int]
+"""A job, its run, and the last event of it that was told."""
+
 FIRST: Place = (-(1 << 63), 0)
 """Before every job."""
 
@@ -319,8 +322,8 @@ class Store(Protocol):
         """
         ...
 
-    def told(self, job: int, run: int, seq: int) -> None:
-        """Remember that the events of this run were told up to `seq`; never less than before."""
+    def told(self, told: Sequence[Told]) -> None:
+        """Remember how far the events of each job were told; never less than before."""
         ...
 
     def find(self, namespace: str, key: str) -> JobRow | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from tarry.core.strategies import DEFAULT
 from tarry.core.validators import unmarked
 from tarry.errors import LeaseLost
 from tarry.frozen import replace
-from tarry.ports import Checkpoint, Clock, Store
+from tarry.ports import Checkpoint, Clock, Glance, Store
 from tarry.runtime.aside import Aside, Misbehaved
 from tarry.runtime.calls import Calls
 from tarry.runtime.followed import Followed
@@ -111,17 +111,16 @@ class Drive:
         await self._writer.release(hold.grip)
         await self._herald.write_down(hold.row)
 
-    async def _next(self, job: Followed, hold: Hold) -> Hold | None:
+    def _next(self, job: Followed, hold: Hold) -> Awaitable[Hold | None]:
         """What comes next for the job, done; None when it is no longer held. Raises `_Commanded`."""
         state, decision = resume(hold.spec, hold.state, self._clock.now())
-        match decision:
-            case Stop():
-                return await self._settle(job, hold, state, decision, None)
-            case Wait(due=due):
-                job.looked.set()
-                return await self._rest(job, replace(hold, state=state), due)
-            case Call() as call:
-                return await self._call(job, replace(hold, state=state), call)
+        if isinstance(decision, Stop):
+            return self._settle(job, hold, state, decision, None)
+        resumed = hold if state is hold.state else replace(hold, state=state)
+        if isinstance(decision, Wait):
+            job.looked.set()
+            return self._rest(job, resumed, decision.due)
+        return self._call(job, resumed, decision)
 
     async def _rest(self, job: Followed, hold: Hold, due: int) -> Hold:
         """Rest until `due` or until roused, then look for commands."""
@@ -138,6 +137,11 @@ class Drive:
             raise _Commanded(hold.commanded(row, job.spec_of(row.spec)))
         raise LeaseLost(f"job {job.key!r} was taken by another; what was seen was not written")
 
+    def _is_as_it_was(self, hold: Hold, seen: Glance | None) -> bool:
+        if seen is None:
+            return False
+        return (seen.owner, seen.step, seen.cmd) == (self._worker.id, hold.grip.step, hold.grip.cmd)
+
     async def _call(self, job: Followed, hold: Hold, call: Call) -> Hold | None:
         """Make the call and commit what it saw; None when the job is no longer held."""
         if not self._worker.may_send(self._clock.now()):
@@ -147,7 +151,8 @@ class Drive:
             return await self._permitted(job, hold)
         if self._pulse.is_silent(self._clock.now()):
             # This process stood still: what it was told meanwhile counts before it sends anything.
-            await self._check(job, hold)
+            if not self._is_as_it_was(hold, await self._writer.glance(job.id)):
+                await self._check(job, hold)
             by_now = self._by_now(job, hold, call)
             if by_now is None:
                 return hold
@@ -157,8 +162,7 @@ class Drive:
             made = await self._made_in_turn(job, hold, call, place)
             if made is None:
                 return hold
-            hold, call, seen = made
-            after = await self._answered(job, hold, call, seen)
+            after = await self._answered(job, *made)
         finally:
             self.gate.leave(place)
         if call.kind is CallKind.POLL and after is not None:
@@ -172,23 +176,24 @@ class Drive:
             return await self._made_past_the_gate(job, hold, call, place)
         turn = self._hosts.line_up(hold.host(call.kind), job.rouse, first=hold.state.closing)
         try:
-            if not turn.granted:
-                await self._in_line(job, hold, turn)
-                by_now = self._by_now(job, hold, call)
-                if by_now is None:
-                    return None
-                call = by_now
-            return await self._made_past_the_gate(job, hold, call, place)
+            if turn.granted:
+                return await self._made_past_the_gate(job, hold, call, place)
+            await self._in_line(job, hold, turn)
+            by_now = self._by_now(job, hold, call)
+            return None if by_now is None else await self._made_past_the_gate(job, hold, by_now, place)
         finally:
             self._hosts.leave(turn)
 
     async def _made_past_the_gate(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
-        by_now = await self._let_in(job, hold, call, place)
-        if by_now is None:
-            return None
-        hold, seen = await self._made(job, hold, by_now)
+        self.gate.line_up(place)
+        if place.alone or not place.granted:
+            by_now = await self._let_in(job, hold, call, place)
+            if by_now is None:
+                return None
+            call = by_now
+        hold, seen = await self._made(job, hold, call)
         self._heed(hold, seen)
-        return hold, by_now, seen
+        return hold, call, seen
 
     async def _in_line(self, job: Followed, hold: Hold, turn: Turn) -> None:
         """Until the turn is granted, nobody waits, or the deadline is near: it goes before politeness."""
@@ -200,10 +205,7 @@ class Drive:
                 await self._check(job, hold)
 
     async def _let_in(self, job: Followed, hold: Hold, call: Call, place: Place) -> Call | None:
-        """Through the gate, alone where the job is a suspect: the call as it is by then, None if it is not to be made."""
-        self.gate.line_up(place)
-        if place.granted and not place.alone:
-            return call
+        """Wait at the gate, to go through alone where the job is a suspect; the call by then, None if it is not to be."""
         while job.waiters and not place.granted:
             if await job.rest(None) and job.waiters and not place.granted:
                 await self._check(job, hold)
@@ -243,22 +245,17 @@ class Drive:
         return hold.reserved()
 
     async def _made(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
-        match call.kind:
-            case CallKind.SUBMIT:
-                return await self._submitted(job, hold, call)
-            case CallKind.POLL:
-                return await self._polled(hold, call)
-            case _:  # a baseline or a probe only looks, so nothing is committed before
-                return hold, await self._sent(hold, call)
-
-    async def _polled(self, hold: Hold, call: Call) -> tuple[Hold, Observation]:
-        """Poll; the permit is spent in memory before the first byte leaves."""
-        hold = replace(hold.spent(), state=sending(hold.state, call.kind, self._clock.now()))
+        if call.kind is CallKind.SUBMIT:
+            return await self._submitted(job, hold, call)
+        if call.kind is CallKind.POLL:
+            # The permit is spent in memory before the first byte leaves.
+            hold = hold.polling(self._clock.now())
+        # A baseline or a probe only looks, so nothing is committed before.
         return hold, await self._sent(hold, call)
 
-    async def _sent(self, hold: Hold, call: Call) -> Observation:
+    def _sent(self, hold: Hold, call: Call) -> Awaitable[Observation]:
         row = hold.row
-        return await self._calls.make(hold.spec, call, row.key, hold.answers, row.token, row.carried)
+        return self._calls.make(hold.spec, call, row.key, hold.answers, row.token, row.carried)
 
     async def _submitted(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from tarry.codec import decode_spec, differences
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
+from tarry.runtime.signal import Signal
+from tarry.runtime.specs import stored, stored_with, unknown_callable
 from tarry.words import DAY, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
@@ -26,6 +27,27 @@ class Followed:
     any more; then `driven` rings, and `broke` says whether that was an accident.
     """
 
+    __slots__ = (
+        "_bell",
+        "_clock",
+        "_is_foreign",
+        "_is_roused",
+        "_read",
+        "_step",
+        "_wanted_at",
+        "broke",
+        "cmd",
+        "driven",
+        "given",
+        "held_by",
+        "id",
+        "is_taken",
+        "key",
+        "looked",
+        "over",
+        "waiters",
+    )
+
     def __init__(self, row: JobRow, clock: Clock) -> None:
         self.id = row.id
         self.key = row.key
@@ -37,9 +59,9 @@ class Followed:
         self._step = row.step
         self._wanted_at: Instant | None = None
         self._is_foreign = False
-        self.looked = asyncio.Event()
+        self.looked = Signal()
         self.is_taken = False
-        self.driven = asyncio.Event()
+        self.driven = Signal()
         self.broke = False
         self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
         self._clock = clock
@@ -92,8 +114,7 @@ class Followed:
     def spec_of(self, text: str) -> JobSpec:
         """The stored spec, with the callables that a caller here brought: they may have no importable name."""
         if self._read is None or self._read[0] != text:
-            stored = decode_spec(text)
-            self._read = text, stored if self.given is None else _with_own(stored, self.given)
+            self._read = text, stored(text) if self.given is None else stored_with(text, self.given)
         return self._read[1]
 
     def runs_here(self, spec: JobSpec) -> bool:
@@ -109,13 +130,16 @@ class Followed:
         """Rest until then (None: until roused); True when it was roused before."""
         loop = asyncio.get_running_loop()
         while not self._is_roused:
-            left = LONGEST if until is None else min(until - self._clock.now(), LONGEST)
-            if left <= 0:
+            left = None if until is None else until - self._clock.now()
+            if left is not None and left <= 0:
                 return False
-            self._bell = loop.create_future()
-            alarm = loop.call_later(left / SECOND, self.recount)
+            bell = self._bell = loop.create_future()
+            if left is None:
+                await bell
+                continue
+            alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount)
             try:
-                await self._bell
+                await bell
             finally:
                 alarm.cancel()
         self._is_roused = False
@@ -133,19 +157,3 @@ class Followed:
                 f"job {self.key!r} is not over yet; it lives on, wait for the same key again", key=self.key
             )
         return self.over.result()
-
-
-def unknown_callable(spec: JobSpec) -> LookupError | None:
-    """What this process lacks to poll by the spec: a callable that cannot be found; None when it has all."""
-    try:
-        for function in spec.polling_functions:
-            function.load()
-    except LookupError as unknown:
-        return unknown
-    return None
-
-
-def _with_own(stored: JobSpec, given: JobSpec) -> JobSpec:
-    """The stored spec, its fields those of the given one wherever both say the same."""
-    others = {name.partition(".")[0] for name in differences(stored, given)}
-    return stored.model_copy(update={name: getattr(given, name) for name in given.model_fields_set - others})

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tarry.ports import JobRow, Store, StoredEvent
+from tarry.ports import JobRow, StoredEvent
 from tarry.runtime.bulletin import Bulletin
-from tarry.runtime.units import Units
+from tarry.runtime.writer import Writer
 
 _PAGE = 1000
 
@@ -23,10 +23,9 @@ _PAGE = 1000
 class Herald:
     """Between what is stored and the bulletin of this process."""
 
-    def __init__(self, bulletin: Bulletin, store: Store, units: Units, namespace: str) -> None:
+    def __init__(self, bulletin: Bulletin, writer: Writer, namespace: str) -> None:
         self._bulletin = bulletin
-        self._store = store
-        self._units = units
+        self._writer = writer
         self._namespace = namespace
 
     def tell(self, job: int, events: Sequence[StoredEvent]) -> None:
@@ -48,8 +47,11 @@ class Herald:
         self._bulletin.ring(key)
 
     def told(self, row: JobRow) -> int | None:
-        """How far the job's events were told here, to be written down; None where nobody is told."""
-        return self._bulletin.told(row.id, row.run) if self._bulletin.has_listener else None
+        """How far the job's events were told here, to be written down; None where nobody is told, or it is known."""
+        if not self._bulletin.has_listener:
+            return None
+        told = self._bulletin.told(row.id, row.run)
+        return told if told > row.told else None
 
     async def catch_up(self, row: JobRow) -> None:
         """Tell what was not told of the job by the time its row was read."""
@@ -63,7 +65,7 @@ class Herald:
             return
         known = max(row.told, self._bulletin.told(row.id, row.run))
         cursor = (1, known)  # what was not told of an earlier run is still to be told
-        self._bulletin.tell(row.id, await self._units.run(self._store.events, self._namespace, row.key, cursor, _PAGE))
+        self._bulletin.tell(row.id, await self._writer.events((self._namespace, row.key, cursor, _PAGE)))
 
     async def catch_up_with_end(self, row: JobRow) -> None:
         """As `catch_up`, of a job that is over: whoever ended it may have died before it told."""
@@ -73,5 +75,5 @@ class Herald:
     async def write_down(self, row: JobRow) -> None:
         """Remember for good how far the events of a job that nobody holds were told."""
         told = self.told(row)
-        if told is not None and told > row.told:
-            await self._units.run(self._store.told, row.id, row.run, told)
+        if told is not None:
+            await self._writer.told((row.id, row.run, told))

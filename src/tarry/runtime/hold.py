@@ -13,6 +13,7 @@ from tarry.core.deliveries import owed
 from tarry.core.document import document
 from tarry.core.fetching import is_fetched
 from tarry.core.keeping import kept
+from tarry.core.machine import sending
 from tarry.core.observation import Observation
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
@@ -90,9 +91,9 @@ class Hold:
         state = replace(self.state, due=start, wait=start - now, wait_source=WaitSource.STAGGER)
         return replace(self, state=state)
 
-    def spent(self) -> Self:
-        """The permit is used up, from before the first byte leaves; it never comes back."""
-        return replace(self, permit=False)
+    def polling(self, now: Instant) -> Self:
+        """The poll is about to leave: its permit is used up, and never comes back."""
+        return replace(self, permit=False, state=sending(self.state, CallKind.POLL, now))
 
     def reserved(self) -> Self:
         """One more poll is permitted and committed."""

@@ -104,7 +104,8 @@ class Hosts:
             self._under_way -= 1
         else:
             self._step_out(place, turn)
-        self._serve()
+        if self._waiting:
+            self._serve()
         if not place.line and not place.under_way and place.opens_at <= self._clock.now():
             del self._hosts[turn.host]
 
@@ -131,7 +132,7 @@ class Hosts:
         """Grant what can be granted, a turn at a time, to the host that has waited longest."""
         served = True
         while served and self._under_way < self._in_flight:
-            served = any(self._serve_one(host) for host in list(self._waiting))
+            served = any(map(self._serve_one, list(self._waiting)))
 
     def _serve_one(self, host: str) -> bool:
         place, now = self._hosts[host], self._clock.now()

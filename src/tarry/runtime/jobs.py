@@ -36,7 +36,9 @@ class Jobs:
 
     async def found(self, key: str) -> JobRow:
         """The job with this key. Raises `JobNotFound`."""
-        row = await self._units.ask(self._store.find, self.namespace, key_of(key))
+        row = await self._writer.find((self.namespace, key_of(key)))
+        if isinstance(row, TarryError):
+            raise row
         if row is None:
             raise JobNotFound(f"no job has the key {key!r} in namespace {self.namespace!r}")
         return row

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tarry.codec import decode_spec
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import FIRST, JobRow, Place
 from tarry.runtime.drive import Parts
 from tarry.runtime.engine import CLAIM_AHEAD, Engine
-from tarry.runtime.followed import Followed, unknown_callable
+from tarry.runtime.followed import Followed
 from tarry.runtime.hold import Hold
 from tarry.runtime.retention import Retention
+from tarry.runtime.specs import stored, unknown_callable
 from tarry.runtime.stagger import LATE, MOST, Stagger
 from tarry.words import MINUTE, SECOND, Instant, Micros
 
@@ -206,7 +206,7 @@ class Sweep:
 
     def _looked_into(self, row: JobRow) -> str | None:
         try:
-            hold = Hold.of(row, decode_spec(row.spec))
+            hold = Hold.of(row, stored(row.spec))
             problem: Exception | None = unknown_callable(hold.spec)
             if problem is None:
                 return hold.host(hold.next_kind)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tarry.errors import StoreUnavailable, TarryError
-from tarry.ports import Checkpoint, Clock, Grip, JobRow, NewJob, Store
+from tarry.ports import Checkpoint, Clock, Glance, Grip, JobRow, NewJob, Store, StoredEvent, Told
 from tarry.runtime.hold import RESERVE_WITHIN
 from tarry.runtime.units import Units
 
@@ -22,6 +22,12 @@ Answer = TypeVar("Answer")
 
 Added: TypeAlias = tuple[JobRow, bool]
 """The row of a job, and whether it was made now."""
+
+Name: TypeAlias = tuple[str, str]
+"""A namespace and a key."""
+
+Since: TypeAlias = tuple[str, str, tuple[int, int], int]
+"""A namespace and a key, past which event, and how many at most."""
 
 MOST = 500
 """How many jobs one call is for."""
@@ -116,6 +122,10 @@ class Writer:
         self.release: Together[Grip, bool] = Together(self._release)
         self.add: Together[NewJob, Added | TarryError] = Together(self._add, MOST_ADDED)
         self.row: Together[int, JobRow | None] = Together(self._rows)
+        self.glance: Together[int, Glance | None] = Together(self._glances)
+        self.find: Together[Name, JobRow | TarryError | None] = Together(partial(units.ask, _each, store.find))
+        self.events: Together[Since, list[StoredEvent]] = Together(partial(units.run, _all, store.events))
+        self.told: Together[Told, None] = Together(self._told)
         self._claims: dict[int, Together[int, JobRow | None]] = {}
 
     async def claim(self, worker: int, job: int) -> JobRow | None:
@@ -134,6 +144,9 @@ class Writer:
             self.reserve,
             self.release,
             self.row,
+            self.glance,
+            self.events,
+            self.told,
             *self._claims.values(),
         ]
         for together in asking:
@@ -161,8 +174,34 @@ class Writer:
         found = {row.id: row for row in await self._units.run(self._store.rows, jobs)}
         return [found.get(job) for job in jobs]
 
+    async def _glances(self, jobs: Sequence[int]) -> Sequence[Glance | None]:
+        found = {seen.id: seen for seen in await self._units.run(self._store.glance, jobs)}
+        return [found.get(job) for job in jobs]
+
+    async def _told(self, told: Sequence[Told]) -> Sequence[None]:
+        await self._units.run(self._store.told, told)
+        return [None] * len(told)
+
     async def _claim(self, worker: int, jobs: Sequence[int]) -> Sequence[JobRow | None]:
         now = self._clock.now()
         claimed = await self._units.run(self._store.claim, worker, self._token(), now, jobs, now + RESERVE_WITHIN)
         found = {row.id: row for row in claimed}
         return [found.get(job) for job in jobs]
+
+
+def _all(call: Callable[..., Answer], items: Sequence[tuple[Any, ...]]) -> list[Answer]:
+    """What the call says to each: many small looks go to the store's thread and back as one."""
+    return [call(*item) for item in items]
+
+
+def _each(call: Callable[..., Answer], items: Sequence[tuple[Any, ...]]) -> list[Answer | TarryError]:
+    """As `_all`; an error is the answer to the item that it is about."""
+    answers: list[Answer | TarryError] = []
+    for item in items:
+        try:
+            answers.append(call(*item))
+        except StoreUnavailable:
+            raise
+        except TarryError as error:
+            answers.append(error)
+    return answers

@@ -16,7 +16,20 @@ from sqlalchemy import URL, Connection, Engine
 
 from tarry.deliveries import Deliveries
 from tarry.errors import CheckpointError, StoreError
-from tarry.ports import Checkpoint, Command, Event, Glance, Grip, JobRow, Listing, NewJob, Place, Restart, StoredEvent
+from tarry.ports import (
+    Checkpoint,
+    Command,
+    Event,
+    Glance,
+    Grip,
+    JobRow,
+    Listing,
+    NewJob,
+    Place,
+    Restart,
+    StoredEvent,
+    Told,
+)
 from tarry.store.addresses import database_at
 from tarry.store.backlog import Backlog
 from tarry.store.commands import Commands
@@ -207,10 +220,12 @@ class SqlStore:
             self._owe(connection, job, [DeliveryKind.CANCEL], now)
             return True
 
-    def told(self, job: int, run: int, seq: int) -> None:
-        """Remember how far the events of this run were told."""
-        with self._database.write() as connection:
-            connection.execute(self._sql.told, {"p_id": job, "p_run": run, "p_told": seq})
+    def told(self, told: Sequence[Told]) -> None:
+        """Remember how far the events of each job were told."""
+        params = [{"p_id": job, "p_run": run, "p_told": seq} for job, run, seq in sorted(told)]
+        if params:
+            with self._database.write() as connection:
+                connection.execute(self._sql.told, params)
 
     def find(self, namespace: str, key: str) -> JobRow | None:
         """The job with this key; `CheckpointError` when its row is damaged."""

@@ -1,0 +1,42 @@
+"""The specs of stored jobs, with what this process knows of their callables."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tarry.codec import decode_spec, differences
+from tarry.core.spec import JobSpec
+
+
+def stored(text: str) -> JobSpec:
+    """The stored spec: one object for all the jobs that have the same, unless a callable of theirs might change it.
+
+    Raises `CheckpointError`.
+    """
+    spec = _shared(text)
+    return decode_spec(text) if spec.functions else spec
+
+
+_shared = lru_cache(256)(decode_spec)
+
+
+def stored_with(text: str, given: JobSpec) -> JobSpec:
+    """The stored spec, with the callables of the given one, which may have no importable name, wherever both agree.
+
+    Raises `CheckpointError`.
+    """
+    spec = stored(text)
+    if not given.functions:
+        return spec
+    others = {name.partition(".")[0] for name in differences(spec, given)}
+    return spec.model_copy(update={name: getattr(given, name) for name in given.model_fields_set - others})
+
+
+def unknown_callable(spec: JobSpec) -> LookupError | None:
+    """What this process lacks to poll by the spec: a callable that cannot be found; None when it has all."""
+    try:
+        for function in spec.polling_functions:
+            function.load()
+    except LookupError as unknown:
+        return unknown
+    return None
