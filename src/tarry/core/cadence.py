@@ -95,7 +95,10 @@ def first_poll(spec: JobSpec, state: JobState, seen: Observation | None, now: In
 
 def earliest(spec: JobSpec, last: Instant | None, now: Instant) -> Instant:
     """The first instant that the floor leaves open after a call that started at `last`."""
-    return now if last is None else max(now, last + micros(spec.limits.min_interval))
+    if last is None:
+        return now
+    first = last + spec.limits.floor
+    return max(now, first)
 
 
 def cut(spec: JobSpec, state: JobState, planned: Due, *, earliest: Instant) -> Schedule:
@@ -145,7 +148,7 @@ def _strategic(spec: JobSpec, state: JobState) -> _Length:
     asked = _asked(strategy, n)
     if strategy.jitter == "none":
         return asked
-    floor = micros(spec.limits.min_interval)
+    floor = spec.limits.floor
     return replace(asked, span=strategies.jittered(strategy.jitter, asked.span, floor, state.key, state.polls))
 
 

@@ -89,7 +89,7 @@ def _checked(
         now = decision.due if isinstance(decision, Wait) else now
         seen = _seen(each, CallKind.POLL, f"answers[{number}]", now, _url(spec, CallKind.POLL, answers))
         after, then = step(spec, state, seen, now, answers)
-        shown = document(spec, after, seen, answers)
+        shown = document(spec, after.polls, seen, answers)
         yield _with_output(_told(read_poll(spec, seen, shown), state, after, then, now), spec, shown)
         if not isinstance(then, Stop):
             state, decision, answers = after, then, kept(spec, state, after, seen, answers)

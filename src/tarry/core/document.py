@@ -11,29 +11,28 @@ from tarry.words import CallKind, Json
 
 if TYPE_CHECKING:
     from tarry.core.spec import JobSpec
-    from tarry.core.state import JobState
 
 _EXCERPT = 140
 _NONE = Answers()
 
 
-def document(spec: JobSpec, state: JobState, seen: Observation, answers: Answers = _NONE) -> dict[str, Json]:
+def document(spec: JobSpec, polls: int, seen: Observation, answers: Answers = _NONE) -> dict[str, Json]:
     """What a condition judges: the answer, the job's input, the submit's answer, the baseline.
 
     Without a baseline of before the submit, the first answer is one, also to itself. `status` is None for a callable and for a call without a response; `polls` counts
     this poll; `error` is the error's kind.
     """
-    baseline = answers.baseline
+    baseline, headers = answers.baseline, seen.headers
     if baseline is None and spec.reads_baseline and seen.kind is CallKind.POLL and seen.error is None:
         baseline = answer(seen)
     return {
         "status": seen.status,
-        "headers": dict(seen.headers),
+        "headers": headers if type(headers) is dict else dict(headers),
         "body": seen.body,
         "input": spec.input,
         "submit": answers.submit,
         "baseline": baseline,
-        "polls": state.polls,
+        "polls": polls,
         "error": None if seen.error is None else str(seen.error.kind),
     }
 

@@ -45,7 +45,7 @@ _LEAP_SECOND = 60
 
 def read(policy: Hints, seen: Observation) -> Hint | None:
     """The longest wait that the response asks for; None when it asks for none that makes sense."""
-    if policy.path is None and _HEADERS.keys().isdisjoint(seen.headers):
+    if policy.path is None and _NAMES.isdisjoint(seen.headers):
         return None
     found = [Hint(min(span, CENTURY), name) for name, span in _spans(policy, seen) if span is not None and span > 0]
     return max(found, key=lambda hint: hint.span, default=None)
@@ -87,6 +87,9 @@ _HEADERS: dict[str, Callable[[str, Instant], Micros | None]] = {
     "openai-poll-after-ms": _milliseconds,
     "x-poll-interval": _seconds,
 }
+
+
+_NAMES = frozenset(_HEADERS)
 
 
 def http_date(text: str, now: Instant) -> Instant | None:

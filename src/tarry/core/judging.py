@@ -41,6 +41,8 @@ class Sort(StrEnum):
     INVALID = "invalid"
 
 
+_JUDGED = Sort.JUDGED
+_SPECIAL = frozenset({Verdict.TRANSIENT, Verdict.NOT_FOUND, Verdict.REDIRECT})
 _SORTS = {401: Sort.DENIED, 403: Sort.DENIED, 404: Sort.MISSING, 410: Sort.GONE}
 
 
@@ -76,12 +78,13 @@ def read_poll(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Fi
     """What a poll's answer means; `document` is what the condition is shown of it."""
     if seen.status == 304 and not is_accepted(spec.poll, 304):
         return Finding(Sort.UNCHANGED)
-    if not _is_shown(spec, seen):
+    is_plain = _is_plain_answer(spec, seen)
+    if not is_plain and not _is_shown(spec, seen):
         return _unjudged(spec, seen)
     if _is_unreadable(spec, seen):
         return _failed(ErrorKind.BAD_BODY, f"not JSON: {excerpt(seen)}")
     finding = judged(spec.until, document, redirects=spec.redirect is not None)
-    return finding if _is_plain_answer(spec, seen) or _has_judged(finding) else _unjudged(spec, seen)
+    return finding if is_plain or _has_judged(finding) else _unjudged(spec, seen)
 
 
 def _has_judged(finding: Finding) -> bool:
@@ -100,6 +103,8 @@ def judged(condition: Condition, document: dict[str, Json], *, redirects: bool =
         return Finding(Sort.INVALID, error=short(str(answer), _ERROR))
     except Exception as error:  # noqa: BLE001  # whatever a condition raises is this job's failed poll, no more
         return _failed(ErrorKind.CONDITION, f"{type(error).__name__}: {error}")
+    if judgement.verdict not in _SPECIAL:
+        return Finding(_JUDGED, judgement)
     match judgement.verdict:
         case Verdict.TRANSIENT:
             return _failed(ErrorKind.REPORTED, f"the condition calls {judgement.value} transient", judgement)
@@ -107,10 +112,8 @@ def judged(condition: Condition, document: dict[str, Json], *, redirects: bool =
             return Finding(Sort.MISSING, judgement, error=f"not found: the condition says so of {judgement.value}")
         case Verdict.REDIRECT if redirects:
             return Finding(Sort.MOVED, judgement)
-        case Verdict.REDIRECT:
-            return Finding(Sort.INVALID, judgement, error="the verdict is redirect, and the spec has no target for it")
         case _:
-            return Finding(Sort.JUDGED, judgement)
+            return Finding(Sort.INVALID, judgement, error="the verdict is redirect, and the spec has no target for it")
 
 
 def _unjudged(spec: JobSpec, seen: Observation) -> Finding:
@@ -143,9 +146,10 @@ def _failed(kind: ErrorKind, detail: str, judgement: Judgement | None = None, *,
 
 
 def _is_shown(spec: JobSpec, seen: Observation) -> bool:
+    """Whether the condition is shown an answer that is no plain one."""
     if seen.error is not None:
-        return "error" in spec.until.roots
-    return _is_plain_answer(spec, seen) or not spec.until.roots.isdisjoint({"status", "error"})
+        return "error" in spec.judged_roots
+    return not spec.judged_roots.isdisjoint({"status", "error"})
 
 
 def _is_plain_answer(spec: JobSpec, seen: Observation) -> bool:
@@ -161,10 +165,9 @@ def _is_unreadable(spec: JobSpec, seen: Observation) -> bool:
     An empty body is none where nothing else was to be expected (202, 204), or where
     the condition reads the status too and so can do without.
     """
-    roots = spec.until.roots
-    if "body" not in roots or seen.is_json or seen.status is None:
+    if seen.is_json or seen.status is None or "body" not in spec.judged_roots:
         return False
-    return not (seen.body is None and (seen.status in {202, 204} or "status" in roots))
+    return not (seen.body is None and (seen.status in {202, 204} or "status" in spec.judged_roots))
 
 
 def is_accepted(call: object, status: int) -> bool:

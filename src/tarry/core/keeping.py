@@ -11,31 +11,34 @@ from tarry.core.status_url import NowhereError, current, followed, redirected
 from tarry.frozen import replace
 from tarry.words import CallKind, Phase, Verdict
 
+_POLL = CallKind.POLL
+
 
 def kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, answers: Answers) -> Answers:
     """What was answered so far, with this answer; `before` and `after` are the states around `step`.
 
     An answer is kept where the spec reads it: whoever drives a job gives the next `step` what this gives.
     """
-    found = _kept(spec, before, after, seen, answers)
-    if seen.kind is not CallKind.POLL:
-        return found
+    if seen.kind is not _POLL:
+        return _of_no_poll(before, after, seen, answers)
+    found = _of_poll(spec, before, after, seen, answers)
     marks = validators.after_poll(spec, before, after, seen, answers, found)
     return found if marks is found.validators else replace(found, validators=marks)
 
 
-def _kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, answers: Answers) -> Answers:
+def _of_poll(spec: JobSpec, before: JobState, after: JobState, seen: Observation, answers: Answers) -> Answers:
+    if after.hops > before.hops:
+        is_told = after.verdict is Verdict.REDIRECT
+        return replace(answers, status_url=redirected(spec, after.key, seen, answers, is_told=is_told))
+    return _judged(spec, after, seen, answers) if after.found > before.found else answers
+
+
+def _of_no_poll(before: JobState, after: JobState, seen: Observation, answers: Answers) -> Answers:
     match seen.kind:
         case CallKind.BASELINE if before.phase is Phase.PREPARING and after.phase is not Phase.PREPARING:
             return answers if after.outcome else replace(answers, baseline=answer(seen))
         case CallKind.SUBMIT | CallKind.PROBE if after.submitted_at is not None:
             return replace(answers, submit=answer(seen))
-        case CallKind.POLL if after.hops > before.hops:
-            is_told = after.verdict is Verdict.REDIRECT
-            moved = redirected(spec, after.key, seen, answers, is_told=is_told)
-            return replace(answers, status_url=moved)
-        case CallKind.POLL if after.found > before.found:
-            return _judged(spec, after, seen, answers)
         case _:
             return answers
 
@@ -54,6 +57,8 @@ def _judged(spec: JobSpec, after: JobState, seen: Observation, answers: Answers)
 
 
 def _status_url(spec: JobSpec, after: JobState, seen: Observation, answers: Answers) -> StatusUrl | None:
+    if not spec.is_led:
+        return current(spec, answers)
     try:
         return followed(spec, after.key, seen, answers)
     except NowhereError:  # of a job that is over, and so not polled there

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
 from tarry.core.durations import Duration, DurationLike, PositiveDuration
 from tarry.core.model import Model
+from tarry.words import Micros, micros
 
 
 class Limits(Model):
@@ -41,6 +43,11 @@ class Limits(Model):
             poll_timeout: DurationLike = "30s",
             initial_delay: DurationLike = 0,
         ) -> None: ...
+
+    @cached_property
+    def floor(self) -> Micros:
+        """`min_interval`, as it is reckoned with."""
+        return micros(self.min_interval)
 
     @model_validator(mode="after")
     def _limited_or_said_so(self) -> Limits:

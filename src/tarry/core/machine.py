@@ -28,6 +28,7 @@ from tarry.words import CallKind, Instant, Outcome, Phase, micros
 __all__ = ["cancelled", "resume", "sending", "start", "step"]
 
 _NONE = Answers()
+_POLL = CallKind.POLL
 _SENT = {
     CallKind.BASELINE: Move.BASELINE_SENT,
     CallKind.SUBMIT: Move.SUBMIT_SENT,
@@ -68,13 +69,10 @@ def sending(state: JobState, kind: CallKind, now: Instant) -> JobState:
     if kind not in _SENT:
         raise IllegalMove(state.phase, kind)
     phase = move(state.phase, _SENT[kind])
-    match kind:
-        case CallKind.SUBMIT:
-            return replace(state, phase=phase, submit_tries=state.submit_tries + 1)
-        case CallKind.POLL:
-            return replace(state, phase=phase, polled_at=now)
-        case _:
-            return replace(state, phase=phase)
+    if kind is _POLL:
+        return replace(state, phase=phase, polled_at=now)
+    tries = state.submit_tries + (kind is CallKind.SUBMIT)
+    return replace(state, phase=phase, submit_tries=tries)
 
 
 def step(
@@ -88,9 +86,9 @@ def step(
 
     `answers` holds what was answered before. A poll is counted here. Raises `IllegalMove` when the state awaits no such call.
     """
+    if seen.kind is _POLL:
+        return polled(spec, state, seen, now, answers)
     match seen.kind:
-        case CallKind.POLL:
-            return polled(spec, _counted(state, seen, now), seen, now, answers)
         case CallKind.SUBMIT:
             sent = sending(state, CallKind.SUBMIT, now) if state.phase is Phase.SUBMITTING else state
             return submitted(spec, sent, seen, now, answers)
@@ -98,18 +96,3 @@ def step(
             return prepared(spec, sending(state, CallKind.BASELINE, now), seen, now)
         case kind:  # a probe; any other call is illegal here
             return probed(spec, sending(state, kind, now), seen, now, answers)
-
-
-def _counted(state: JobState, seen: Observation, now: Instant) -> JobState:
-    started = min(seen.started_at, now)
-    last = started if state.polled_at is None else max(state.polled_at, started)
-    # A nudge asks for a poll that starts after it; one that was on its way is not it.
-    nudged_at = None if state.nudged_at is None or started >= state.nudged_at else state.nudged_at
-    return replace(
-        state,
-        phase=move(state.phase, Move.POLL_SENT),
-        polled_at=last,
-        polls=state.polls + 1,
-        hold_until=None,
-        nudged_at=nudged_at,
-    )

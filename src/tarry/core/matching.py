@@ -123,10 +123,20 @@ class Match(_Sorting):
         seen = tuple((self.path, text) for text in texts)[:MOST_SEEN]
         return Judgement(verdict, None if decisive is None else short(decisive), seen)
 
+    @cached_property
+    def _as_written(self) -> dict[object, Verdict]:
+        """The verdict of each text that is named, as it is named: most answers have it just so."""
+        return table(self, lambda values: [value for value in values if isinstance(value, str)])
+
     def _verdict(self, value: object) -> Verdict:
         if value is None:
             return Verdict.PENDING
-        return self.verdicts.get(self._key(value), Verdict.FAILED if self.unknown == "failed" else Verdict.UNKNOWN)
+        found = self._as_written.get(value) if type(value) is str else None
+        return found or self.verdicts.get(self._key(value)) or self._otherwise
+
+    @property
+    def _otherwise(self) -> Verdict:
+        return Verdict.FAILED if self.unknown == "failed" else Verdict.UNKNOWN
 
 
 class Status(_Sorting):

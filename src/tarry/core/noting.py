@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from tarry.core import expressions
 from tarry.core.document import excerpt
@@ -11,7 +12,6 @@ from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Seen
 from tarry.core.texts import as_text, short, stored_size
-from tarry.frozen import replace
 from tarry.words import Json, Verdict
 
 MAX_SEEN = 8
@@ -22,28 +22,29 @@ _UNKNOWN_BYTES = 160
 _PATH, _VALUE, _STATUS, _NAME, _PROGRESS = 40, 48, 48, 32, 48
 _MULTIPLE_BAD = 300
 _PERCENT = 100
+_UNKNOWN = Verdict.UNKNOWN
 
 
-def noted(spec: JobSpec, state: JobState, judgement: Judgement | None, shown: dict[str, Json]) -> JobState:
-    """The state with what the condition read: verdict, status, distinct values, progress."""
+def noted(spec: JobSpec, state: JobState, judgement: Judgement | None, shown: dict[str, Json]) -> dict[str, Any]:
+    """What changes by what the condition read: verdict, status, distinct values, progress."""
     if judgement is None:
-        return state
+        return {}
     found, status, unknown = state.seen, state.status, state.unknown
+    # What is remembered was made fit for that: only another value has yet to be.
     for path, value in judgement.seen:
-        found = _counted(found, short(path, _PATH), short(value, _VALUE))
-    if judgement.value is not None:
+        found = _again(found, path, value) or _counted(found, short(path, _PATH), short(value, _VALUE))
+    if judgement.value is not None and judgement.value != status:
         status = short(judgement.value, _STATUS)
-        if judgement.verdict is Verdict.UNKNOWN:
-            unknown = _remembered(unknown, short(judgement.value, _NAME))
+    if judgement.value is not None and judgement.verdict is _UNKNOWN:
+        unknown = _remembered(unknown, short(judgement.value, _NAME))
     progress = None if spec.progress is None else _progress(_searched(spec.progress, shown))
-    return replace(
-        state,
-        seen=found,
-        status=status,
-        unknown=unknown,
-        verdict=judgement.verdict,
-        progress=state.progress if progress is None else progress,
-    )
+    return {
+        "seen": found,
+        "status": status,
+        "unknown": unknown,
+        "verdict": judgement.verdict,
+        "progress": state.progress if progress is None else progress,
+    }
 
 
 def words_of(spec: JobSpec, seen: Observation, shown: dict[str, Json]) -> str | None:
@@ -54,11 +55,19 @@ def words_of(spec: JobSpec, seen: Observation, shown: dict[str, Json]) -> str | 
     return excerpt(seen) if seen.status is not None and seen.status >= _MULTIPLE_BAD else None
 
 
+def _again(seen: tuple[Seen, ...], path: str, value: str) -> tuple[Seen, ...] | None:
+    """One more of a value that was there before."""
+    for index, old in enumerate(seen):
+        if old.value == value and old.path == path:
+            return (*seen[:index], Seen(path, value, old.times + 1), *seen[index + 1 :])
+    return None
+
+
 def _counted(seen: tuple[Seen, ...], path: str, value: str) -> tuple[Seen, ...]:
     """One more of this value. A new one is left out when there is no room for it."""
-    for index, old in enumerate(seen):
-        if (old.path, old.value) == (path, value):
-            return (*seen[:index], Seen(path, value, old.times + 1), *seen[index + 1 :])
+    again = _again(seen, path, value)
+    if again is not None:
+        return again
     more = (*seen, Seen(path, value, 1))
     size = sum(stored_size(one.path) + stored_size(one.value) + _SEEN_OVERHEAD for one in more)
     return more if len(more) <= MAX_SEEN and size <= _SEEN_BYTES else seen

@@ -134,7 +134,7 @@ def parts_of(strategy: AnyStrategy) -> tuple[Part, ...]:
 
 def entered(strategy: AnyStrategy, state: JobState, now: Instant) -> JobState:
     """The state with the phase that sets the wait after the poll just counted, answered at `now`."""
-    if not isinstance(strategy, Phases):
+    if strategy.type != "phases":  # far quicker to tell than its class
         return state if state.stage is None else replace(state, stage=None)
     stage = state.stage or Stage(0, state.polls - 1, now)
     index = min(stage.index, len(strategy.parts) - 1)
@@ -145,7 +145,7 @@ def entered(strategy: AnyStrategy, state: JobState, now: Instant) -> JobState:
 
 def in_force(strategy: AnyStrategy, state: JobState) -> tuple[Simple, int]:
     """The strategy that sets the next wait, and the number of the last poll as it counts them."""
-    if not isinstance(strategy, Phases):
+    if strategy.type != "phases":
         return strategy, max(1, state.polls)
     stage = state.stage or Stage(0, 0, state.created_at)
     part = strategy.parts[min(stage.index, len(strategy.parts) - 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tarry.core import cadence, phases, stalls
 from tarry.core.answers import Answers
@@ -23,19 +23,25 @@ from tarry.words import Instant, Json, Outcome, Verdict, micros
 Planned: TypeAlias = Callable[[JobSpec, JobState, Observation, Instant], cadence.Schedule]
 
 _NONE = Streak()
+# A member of an enumeration is found slowly by its name.
+_JUDGED = Sort.JUDGED
+_SENT, _PENDING, _BLOCKED = Move.POLL_SENT, Move.POLL_PENDING, Move.POLL_BLOCKED
+_IS_BLOCKED = Verdict.BLOCKED
+_ABSENT = frozenset({404, 410})
 
 MAX_HOPS = 10
 """How often the status URL may be moved in a row before an answer is judged."""
 
 
 def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answers: Answers) -> Next:
-    """Judge the answer; the poll is counted in `state`."""
-    shown = document(spec, state, seen, answers)
+    """Count the poll and judge its answer. Raises `IllegalMove`."""
+    counted = _counted(state, seen, now)
+    shown = document(spec, state.polls + 1, seen, answers)
     finding = read_poll(spec, seen, shown)
-    state = stalls.moved(state, noted(spec, state, finding.judgement, shown), now)
+    state = replace(state, **counted, **stalls.moved(state, noted(spec, state, finding.judgement, shown), now))
+    if finding.sort is _JUDGED:
+        return _judged(spec, state, seen, now, shown, answers)
     match finding.sort:
-        case Sort.JUDGED:
-            return _judged(spec, state, seen, now, shown, answers)
         case Sort.MOVED:
             return _moved(spec, state, finding, seen, now, answers)
         case Sort.UNCHANGED:
@@ -52,12 +58,26 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
             return _failed(spec, state, finding, seen, now)
 
 
+def _counted(state: JobState, seen: Observation, now: Instant) -> dict[str, Any]:
+    """What changes by a poll that was made, whatever it brought. Raises `IllegalMove`."""
+    started = min(seen.started_at, now)
+    # A nudge asks for a poll that starts after it; one that was on its way is not it.
+    is_nudged = state.nudged_at is not None and started < state.nudged_at
+    return {
+        "phase": move(state.phase, _SENT),
+        "polled_at": started if state.polled_at is None else max(state.polled_at, started),
+        "polls": state.polls + 1,
+        "hold_until": None,
+        "nudged_at": state.nudged_at if is_nudged else None,
+    }
+
+
 def _judged(
     spec: JobSpec, state: JobState, seen: Observation, now: Instant, shown: dict[str, Json], answers: Answers
 ) -> Next:
     """A good poll: terminal, or it goes on. Success comes before every limit."""
-    outcome, shows_it = outcome_of(state.verdict), seen.status not in {404, 410}
-    if outcome is None and shows_it:
+    outcome, shows_it = outcome_of(state.verdict), seen.status not in _ABSENT
+    if outcome is None and shows_it and spec.is_led:
         try:
             followed(spec, state.key, seen, answers)
         except NowhereError as error:
@@ -70,7 +90,7 @@ def _judged(
         if times >= spec.confirm:
             return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
         return _go_on(spec, replace(state, phase=move(state.phase, Move.POLL_PENDING)), seen, now)
-    phase = move(state.phase, Move.POLL_BLOCKED if state.verdict is Verdict.BLOCKED else Move.POLL_PENDING)
+    phase = move(state.phase, _BLOCKED if state.verdict is _IS_BLOCKED else _PENDING)
     return _go_on(spec, replace(state, streak=_NONE, found=found, hops=0, phase=phase, confirming=None), seen, now)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from tarry.core import cadence
-from tarry.core.batch import Batch
 from tarry.core.cadence import Due, NoRoom, Schedule
 from tarry.core.decision import Call, Stop, Wait
 from tarry.core.ending import Next, end
 from tarry.core.judging import is_repeatable
 from tarry.core.moves import Move, move
-from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Streak
 from tarry.frozen import replace
-from tarry.words import CallKind, Instant, Micros, Outcome, Phase, WaitSource, micros
+from tarry.words import CallKind, Instant, Micros, Outcome, Phase, WaitSource
+
+_POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
+_POLL = CallKind.POLL
+_FLOOR = WaitSource.FLOOR
 
 LOST = "the answer to the submit was lost"
 
@@ -25,6 +27,8 @@ def resume(spec: JobSpec, state: JobState, now: Instant) -> Next:
     looks for its job, if the spec has one. A job
     past its deadline gets one closing poll, unless it had one.
     """
+    if state.phase in _POLLED:  # as most are that are asked about
+        return _resume_poll(spec, state, now)
     match state.phase:
         case Phase.DONE:
             return state, Stop(state.outcome or Outcome.INVALID)
@@ -34,10 +38,8 @@ def resume(spec: JobSpec, state: JobState, now: Instant) -> Next:
             return _resume_submit(spec, replace(state, phase=move(state.phase, Move.SUBMIT_PUT_OFF)), now)
         case Phase.PREPARING | Phase.SUBMITTING:
             return _resume_submit(spec, state, now)
-        case Phase.PROBING:
+        case _:  # probing
             return _resume_probe(spec, state, now)
-        case _:
-            return _resume_poll(spec, state, now)
 
 
 def lost(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) -> Next:
@@ -71,7 +73,7 @@ def hastened(spec: JobSpec, state: JobState, now: Instant) -> JobState:
 
     Nor through the wait that a 429 or 503 asked for.
     """
-    if state.nudged_at is None or state.due is None or state.phase not in {Phase.WAITING, Phase.BLOCKED}:
+    if state.nudged_at is None or state.due is None or state.phase not in _POLLED:
         return state
     soonest = max(cadence.earliest(spec, state.polled_at, now), state.hold_until or now)
     if soonest >= state.due:
@@ -101,7 +103,8 @@ def _resume_probe(spec: JobSpec, state: JobState, now: Instant) -> Next:
 
 
 def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
-    spent = spec.limits.max_polls is not None and state.polls >= spec.limits.max_polls
+    most = spec.limits.max_polls
+    spent = most is not None and state.polls >= most
     if state.polled_at is not None and state.polled_at > now:
         # The clock was set back: the last poll, which seems to be yet to come, was made by now at the latest.
         state = replace(state, polled_at=now)
@@ -109,10 +112,11 @@ def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
     if is_overdue(state, now):
         if spent or _had_its_closing_poll(state, now):
             return end(state, Outcome.TIMED_OUT, now)
-        return _call_or_wait(spec, state, CallKind.POLL, open_from, now)
+        return _call_or_wait(spec, state, _POLL, open_from, now)
     if spent:
         return end(state, Outcome.EXHAUSTED, now)
-    return _call_or_wait(spec, state, CallKind.POLL, max(_due(spec, state, now), open_from), now)
+    due = _due(spec, state, now)
+    return _call_or_wait(spec, state, _POLL, max(open_from, due), now)
 
 
 def _had_its_closing_poll(state: JobState, now: Instant) -> bool:
@@ -126,29 +130,24 @@ def _had_its_closing_poll(state: JobState, now: Instant) -> bool:
 def _due(spec: JobSpec, state: JobState, now: Instant) -> Instant:
     """When the stored wait ends. A clock that was set back does not lengthen it."""
     due = now if state.due is None else state.due
-    return due if state.wait is None else min(due, now + max(state.wait, micros(spec.limits.min_interval)))
+    if state.wait is None or due <= now + state.wait:
+        return due
+    return min(due, now + max(state.wait, spec.limits.floor))
 
 
 def _call_or_wait(spec: JobSpec, state: JobState, kind: CallKind, due: Instant, now: Instant) -> Next:
     if due <= now:
-        refresh = kind is CallKind.POLL and state.streak.denied == 1
+        refresh = kind is _POLL and state.streak.denied == 1
         return state, Call(kind, _timeout(spec, state, kind, now), refresh)
     if due == state.due:
         return state, Wait(due, state.wait_source)
-    source = WaitSource.FLOOR
-    return replace(state, due=due, wait_source=source), Wait(due, source)
+    return replace(state, due=due, wait_source=_FLOOR), Wait(due, _FLOOR)
 
 
 def _timeout(spec: JobSpec, state: JobState, kind: CallKind, now: Instant) -> Micros:
     """How long the call may take. The closing poll of an overdue job has its whole time."""
-    request = spec.target(kind)
-    bounds = [micros(spec.limits.poll_timeout)]
-    request = request.request if isinstance(request, Batch) else request
-    if isinstance(request, Request) and request.total_timeout is not None:
-        bounds.append(micros(request.total_timeout))
-    if state.deadline is not None and now < state.deadline:
-        bounds.append(state.deadline - now)
-    return min(bounds)
+    bound, deadline = spec.bounds[kind], state.deadline
+    return bound if deadline is None or now >= deadline else min(bound, deadline - now)
 
 
 def is_overdue(state: JobState, now: Instant) -> bool:

@@ -24,7 +24,7 @@ from tarry.core.strategies import DEFAULT, Strategy
 from tarry.core.templates import ANSWER_ROOTS, roots, secret_names, texts
 from tarry.core.validators import refusal
 from tarry.errors import SpecError
-from tarry.words import CallKind, Json, Outcome
+from tarry.words import CallKind, Json, Micros, Outcome, micros
 
 _LOCAL = {
     Outcome.TIMED_OUT,
@@ -136,7 +136,7 @@ class JobSpec(Model):
 
     def target(self, kind: CallKind) -> Request | Function | Batch:
         """What a call of this kind calls."""
-        found: Request | Function | Batch | None = getattr(self, kind.value)
+        found: Request | Function | Batch | None = getattr(self, kind)
         return found or self.poll
 
     @property
@@ -144,6 +144,21 @@ class JobSpec(Model):
         """What is called, by the field's name, in the order of a job's life."""
         found = {name: getattr(self, name) for name in _CALLS}
         return {name: call for name, call in found.items() if call is not None}
+
+    @cached_property
+    def bounds(self) -> dict[CallKind, Micros]:
+        """How long a call of each kind may take, whatever the time is."""
+        return {kind: self._bound(self.target(kind)) for kind in CallKind}
+
+    @cached_property
+    def is_led(self) -> bool:
+        """Whether the status URL moves with the answers: the URL of `poll` names `{poll…}`."""
+        return isinstance(self.poll, Request) and "poll" in roots(self.poll.url)
+
+    @cached_property
+    def judged_roots(self) -> frozenset[str]:
+        """The top-level names of the document that `until` reads."""
+        return self.until.roots
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -188,6 +203,11 @@ class JobSpec(Model):
         judge = self.until if kind is CallKind.POLL else self.submitted
         told = sum(effort(path) for path in (self.progress, self.reason, self.hints.path) if path is not None)
         return told + (1 if judge is None else judge.effort)
+
+    def _bound(self, call: Request | Function | Batch) -> Micros:
+        request = call.request if isinstance(call, Batch) else call
+        bound = request.total_timeout if isinstance(request, Request) else None
+        return micros(self.limits.poll_timeout if bound is None else min(bound, self.limits.poll_timeout))
 
     @field_validator(*_CALLS, mode="before")
     @classmethod

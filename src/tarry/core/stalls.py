@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tarry.core import durations
 from tarry.core.durations import DurationLike, PositiveDuration
 from tarry.core.model import Model
 from tarry.core.state import JobState
 from tarry.core.texts import short
-from tarry.frozen import replace
 from tarry.words import Instant, Micros, Phase, Verdict, micros
 
 _STATUS = 60
+_BLOCKED = Verdict.BLOCKED
 
 
 class Stall(Model):
@@ -36,14 +36,14 @@ class Stall(Model):
         def __init__(self, after: DurationLike, *, fail: bool = False) -> None: ...
 
 
-def moved(before: JobState, after: JobState, now: Instant) -> JobState:
-    """The state after an answer that was read at `now`, with what it shows to have changed remembered."""
-    same = _standing(before) == _standing(after)
-    return after if same else replace(after, changed_at=now, stalled=False)
-
-
-def _standing(state: JobState) -> tuple[object, ...]:
-    return state.status, state.progress, state.verdict is Verdict.BLOCKED
+def moved(state: JobState, shows: dict[str, Any], now: Instant) -> dict[str, Any]:
+    """The changes that an answer shows, read at `now`, and with them that the job moved, if it did."""
+    if not shows:
+        return shows
+    is_same = shows["status"] == state.status and shows["progress"] == state.progress
+    if is_same and (shows["verdict"] is _BLOCKED) is (state.verdict is _BLOCKED):
+        return shows
+    return {**shows, "changed_at": now, "stalled": False}
 
 
 def unmoved_for(state: JobState, now: Instant) -> Micros:

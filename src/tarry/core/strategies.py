@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, TypeAlias
 
@@ -58,7 +59,11 @@ class Fixed(Simple):
         def __init__(self, interval: DurationLike, *, jitter: Jitter = "none") -> None: ...
 
     def delay(self, n: int) -> tuple[Micros, bool]:  # noqa: ARG002  # the same for every poll
-        return micros(self.interval), False
+        return self._span, False
+
+    @cached_property
+    def _span(self) -> Micros:
+        return micros(self.interval)
 
 
 class _Growing(Simple):

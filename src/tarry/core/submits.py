@@ -69,11 +69,11 @@ def _accepted(spec: JobSpec, state: JobState, seen: Observation, now: Instant, a
     phase = move(state.phase, Move.ACCEPTED)
     state = replace(state, phase=phase, submitted_at=now, lost_at=None, closing=False, streak=Streak(), error=None)
     if spec.submitted is not None:
-        shown = document(spec, state, seen, replace(answers, submit=answer(seen)))
+        shown = document(spec, state.polls, seen, replace(answers, submit=answer(seen)))
         finding = judged(spec.submitted, shown)
         outcome = None if finding.judgement is None else outcome_of(finding.judgement.verdict)
         if outcome is not None:
-            state = noted(spec, state, finding.judgement, shown)
+            state = replace(state, **noted(spec, state, finding.judgement, shown))
             return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
         if finding.sort is Sort.INVALID and finding.judgement is None:
             return end(state, Outcome.INVALID, now, finding.error)

@@ -53,7 +53,7 @@ def after_poll(
     spec: JobSpec, before: JobState, after: JobState, seen: Observation, was: Answers, now: Answers
 ) -> Validators | None:
     """The validators for the next poll; `was` and `now` are the answers around this one."""
-    if not isinstance(spec.poll, Request) or not spec.poll.is_revalidated or after.outcome is not None:
+    if after.outcome is not None or not isinstance(spec.poll, Request) or not spec.poll.is_revalidated:
         return None
     if is_unchanged(seen, was):
         return was.validators

@@ -77,7 +77,7 @@ class Fetching:
             return await self._reread(found), read
 
     async def _fetched(self, spec: JobSpec, row: JobRow, seen: Observation, tries: int) -> None:
-        selected, problem = output_of(spec, document(spec, state_of(row), seen, answers_of(row)))
+        selected, problem = output_of(spec, document(spec, state_of(row).polls, seen, answers_of(row)))
         await self._write(row, as_json_text(selected), problem, Event("fetched", self._clock.now(), {"tries": tries}))
 
     async def _missed(self, row: JobRow, why: str) -> None:

@@ -108,7 +108,7 @@ class Hold:
         kind, output = CallKind.POLL if seen is None else seen.kind, None
         is_success = state.outcome is not None and state.outcome.is_success
         if seen is not None and is_success and not is_fetched(self.spec, state.outcome):
-            selected, problem = output_of(self.spec, document(self.spec, state, seen, self.answers))
+            selected, problem = output_of(self.spec, document(self.spec, state.polls, seen, self.answers))
             state, output = replace(state, error=problem), as_json_text(selected)
         if seen is None:
             write = self._write(state, changes(self.state, state, kind, now))
