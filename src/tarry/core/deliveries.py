@@ -21,8 +21,8 @@ _FIRST_PAUSE = 5 * SECOND
 
 
 def owed(spec: JobSpec, ended: JobState) -> tuple[DeliveryKind, ...]:
-    """The deliveries that go with this end."""
-    return tuple(_owed(spec, ended))
+    """The deliveries that go with this end; none where it is none."""
+    return () if ended.outcome is None else tuple(_owed(spec, ended))
 
 
 def callable_for(spec: JobSpec, outcome: Outcome) -> Function | None:

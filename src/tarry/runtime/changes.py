@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TypeAlias
 
 from tarry.core.stalls import unmoved_for
@@ -17,10 +18,16 @@ _BENT = frozenset(
 )
 
 
+_POLL = CallKind.POLL
+_TOLD = attrgetter("phase", "streak", "status", "progress", "unknown", "stalled", "wait_source")
+
+
 def changes(
     before: JobState, after: JobState, kind: CallKind, now: Instant, *, moved_to: str | None = None
 ) -> tuple[Event, ...]:
     """The events of one step, oldest first; `moved_to` is the new status URL as it may be shown, if it is another."""
+    if kind is _POLL and moved_to is None and after.outcome is None and _TOLD(after) == _TOLD(before):
+        return ()  # as after most polls
     moved: list[tuple[str, dict[str, Json]]] = [] if moved_to is None else [("status_url_moved", {"to": moved_to})]
     found = [
         *_of_call(before, after, kind),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from operator import attrgetter
+from typing import Any, Self
 
 from tarry.codec import encode_observation, encode_state, says_the_same, state_of
 from tarry.core.answers import Answers
@@ -21,13 +22,13 @@ from tarry.core.state import JobState
 from tarry.core.status_url import current
 from tarry.core.texts import as_json_text
 from tarry.core.validators import is_unchanged
-from tarry.frozen import replace
+from tarry.frozen import quick, replace
 from tarry.ports import SUSPECT, Checkpoint, Event, Grip, JobRow
 from tarry.runtime.changes import changes
 from tarry.runtime.hosts import host_of
 from tarry.runtime.timeline import extended
 from tarry.runtime.values import answers_of, changed_texts, moved_to
-from tarry.words import SECOND, CallKind, Instant, Micros, Phase, WaitSource, micros
+from tarry.words import SECOND, CallKind, Instant, Micros, Phase, WaitSource
 
 RESERVE_WITHIN: Micros = 5 * SECOND
 """A wait up to this long reserves its poll in the same commit; a longer one shortly before it is due."""
@@ -35,8 +36,12 @@ RESERVE_WITHIN: Micros = 5 * SECOND
 RELEASE_BEYOND: Micros = 30 * SECOND
 """A wait longer than this gives the job up until it is due."""
 
+_POLL = CallKind.POLL
+_POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
 _OF_ANSWERS = frozenset({"submit", "baseline", "poll", "status_url", "validators"})
 _TEXTS = (*_OF_ANSWERS, "last", "timeline", "carried")
+_WRITTEN = attrgetter(*_TEXTS)
+_SENDING = Phase.SENDING
 _NEXT = {
     Phase.PREPARING: CallKind.BASELINE,
     Phase.SUBMITTING: CallKind.SUBMIT,
@@ -45,6 +50,7 @@ _NEXT = {
 }
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Hold:
     """A held job between two commits; every commit gives a new one.
@@ -105,35 +111,39 @@ class Hold:
 
     def settlement(self, state: JobState, decision: Decision, seen: Observation | None, now: Instant) -> Checkpoint:
         """The commit after a call, or of an end that needs no call."""
-        kind, output = CallKind.POLL if seen is None else seen.kind, None
-        is_success = state.outcome is not None and state.outcome.is_success
-        if seen is not None and is_success and not is_fetched(self.spec, state.outcome):
-            selected, problem = output_of(self.spec, document(self.spec, state.polls, seen, self.answers))
-            state, output = replace(state, error=problem), as_json_text(selected)
+        more = self._waiting(state, decision.due - now) if isinstance(decision, Wait) else {}
         if seen is None:
-            write = self._write(state, changes(self.state, state, kind, now))
-        else:
-            write = self._with_answer(state, seen, now)
-        if output is not None:
-            write = replace(write, output=output)
-        return self._with_wait(write, state, decision.due - now) if isinstance(decision, Wait) else write
+            return self._write(state, changes(self.state, state, _POLL, now), **more)
+        if state.outcome is not None and state.outcome.is_success and not is_fetched(self.spec, state.outcome):
+            selected, problem = output_of(self.spec, document(self.spec, state.polls, seen, self.answers))
+            state, more = replace(state, error=problem), {"output": as_json_text(selected)}
+        before, after = self.answers, kept(self.spec, self.state, state, seen, self.answers)
+        texts = changed_texts(before, after, seen)
+        last = self._last(state, seen)
+        if last is not None:
+            texts["last"] = last
+        if seen.kind is _POLL:
+            texts["timeline"] = extended(self.row.timeline, self.state, state)
+        events = changes(self.state, state, seen.kind, now, moved_to=moved_to(before, after))
+        return self._write(state, events, carried=seen.carried, **texts, **more)
 
     def committed(self, write: Checkpoint, state: JobState) -> Self:
         """The hold after the write was applied."""
-        texts = {name: text for name in _TEXTS if (text := getattr(write, name)) is not None}
+        texts = {name: text for name, text in zip(_TEXTS, _WRITTEN(write), strict=True) if text is not None}
         row = replace(
             self.row,
             max_polls=write.max_polls,
             event_seq=self.row.event_seq + len(write.events),
             told=max(self.row.told, write.told or 0),
-            strikes=self.row.strikes if write.phase is Phase.SENDING else 0,
+            strikes=self.row.strikes if write.phase is _SENDING else 0,
             **texts,
         )
         grip = replace(self.grip, step=self.grip.step + 1)
         answers = self.answers if _OF_ANSWERS.isdisjoint(texts) else answers_of(row)
         return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1, answers=answers)
 
-    def _write(self, state: JobState, events: Sequence[Event]) -> Checkpoint:
+    def _write(self, state: JobState, events: Sequence[Event], **more: Any) -> Checkpoint:
+        limits = self.spec.limits
         return Checkpoint(
             grip=self.grip,
             state=encode_state(state),
@@ -142,33 +152,27 @@ class Hold:
             polled_at=state.polled_at,
             due=state.due,
             deadline=state.deadline,
-            floor=micros(self.spec.limits.min_interval),
-            max_polls=self.spec.limits.max_polls,
+            floor=limits.floor,
+            max_polls=limits.max_polls,
             outcome=state.outcome,
             finished_at=state.finished_at,
             owed=owed(self.spec, state),
             events=events,
+            **more,
         )
 
-    def _with_answer(self, state: JobState, seen: Observation, now: Instant) -> Checkpoint:
-        before = self.answers
-        after = kept(self.spec, self.state, state, seen, before)
-        events = changes(self.state, state, seen.kind, now, moved_to=moved_to(before, after))
-        texts = changed_texts(before, after, seen)
-        is_poll = seen.kind is CallKind.POLL
+    def _last(self, state: JobState, seen: Observation) -> str | None:
+        """The answer as the last one, if it is to be written."""
         # An answer on the way to the job is shown as its last one only where no other will come.
-        if (is_poll or state.outcome is not None) and not is_unchanged(seen, before):
-            last = encode_observation(seen, self.spec.keep)
-            # One that says what the last one said is written when the job is over, with its own times.
-            if state.outcome is not None or not says_the_same(self.row.last, last):
-                texts["last"] = last
-        if is_poll:
-            texts["timeline"] = extended(self.row.timeline, self.state, state)
-        return replace(self._write(state, events), carried=seen.carried, **texts)
+        if (seen.kind is not _POLL and state.outcome is None) or is_unchanged(seen, self.answers):
+            return None
+        last = encode_observation(seen, self.spec.keep)
+        # One that says what the last one said is written when the job is over, with its own times.
+        return None if state.outcome is None and says_the_same(self.row.last, last) else last
 
-    def _with_wait(self, write: Checkpoint, state: JobState, wait: Micros) -> Checkpoint:
-        polls_next = state.phase in {Phase.WAITING, Phase.BLOCKED}
+    def _waiting(self, state: JobState, wait: Micros) -> dict[str, Any]:
+        """What goes with a wait: the next poll's permit where that is near, the job's release where it is far."""
+        polls_next = state.phase in _POLLED
         is_open = self.row.max_polls is None or state.polls < self.row.max_polls
         reserve = polls_next and is_open and wait <= RESERVE_WITHIN
-        release = wait > RELEASE_BEYOND
-        return replace(write, reserved=int(reserve), release=release) if reserve or release else write
+        return {"reserved": int(reserve), "release": wait > RELEASE_BEYOND}

@@ -8,6 +8,7 @@ from tarry.core.state import JobState
 from tarry.words import MILLISECOND, Instant, moment
 
 LENGTH = 64
+_SHORTEST = LENGTH * len('[0,"lost",null]')
 
 
 def extended(ring: str | None, before: JobState, after: JobState) -> str:
@@ -26,7 +27,7 @@ def extended(ring: str | None, before: JobState, after: JobState) -> str:
     # What set the wait that this poll ended: not what was planned, if a command or a restart came in between.
     begin, _, _ = ring.rpartition(",")
     begin = f'{begin},"{before.wait_source}"]'
-    if begin.count("],[") >= LENGTH - 1:
+    if len(begin) > _SHORTEST and begin.count("[") > LENGTH:
         begin = f"[{begin.partition('],')[2]}"
     return f"{begin},{mark}]"
 
