@@ -143,6 +143,8 @@ class _Once:
     poll goes out with what it has learned. What it asks for elsewhere, a token, is sent.
     """
 
+    __slots__ = ("_answer", "_call", "_is_poll", "_url")
+
     def __init__(self, call: Call, url: URL, *, is_poll: bool) -> None:
         self._call = call
         self._url = url

@@ -13,6 +13,7 @@ from typing import Any
 from tarry.core.observation import CallError
 from tarry.core.request import MAX_DEPTH
 from tarry.core.texts import no_constant
+from tarry.frozen import quick
 from tarry.words import ErrorKind, Json
 
 MAX_TEXT = 16_384
@@ -96,6 +97,7 @@ def _is_packed(content_encoding: str) -> bool:
     return bool(codings)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Body:
     """A body as an observation holds it: the JSON value, text when it is none, None when it is empty."""

@@ -14,6 +14,7 @@ from tarry.core.origin import Origin, OriginError, check_found, origin_of, resol
 from tarry.core.request import Request, is_credential, plain_json
 from tarry.core.templates import TemplateError
 from tarry.core.validators import bare
+from tarry.frozen import quick
 from tarry.http.secrets import SecretError, Secrets
 from tarry.ports import Prepared
 from tarry.words import CallKind, Micros, micros
@@ -60,9 +61,9 @@ def prepare(
             kind=kind,
             method=request.method,
             url=url,
-            headers=(
-                *filled.headers(idempotency_key if kind is CallKind.SUBMIT else None),
-                *(() if validators is None else _preconditions(request, url, validators)),
+            headers=filled.headers(
+                idempotency_key if kind is CallKind.SUBMIT else None,
+                () if validators is None else _preconditions(request, url, validators),
             ),
             content=filled.content(),
             timeout=timeout if request.total_timeout is None else min(timeout, micros(request.total_timeout)),
@@ -150,6 +151,7 @@ def _preconditions(request: Request, url: str, validators: Validators) -> Iterab
         yield "If-Modified-Since", validators.last_modified
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Filling:
     """A request and the values for its placeholders; gives the parts of what is sent."""
@@ -172,7 +174,9 @@ class _Filling:
         origin_of(url)
         return url
 
-    def headers(self, idempotency_key: str | None) -> tuple[tuple[str, str], ...]:
+    def headers(
+        self, idempotency_key: str | None, preconditions: Iterable[tuple[str, str]]
+    ) -> tuple[tuple[str, str], ...]:
         request = self.request
         headers = [(name, templates.render_header(text, self.values)) for name, text in request.headers.items()]
         headers.append(("Accept", request.accept))
@@ -181,6 +185,7 @@ class _Filling:
             headers.append(("Content-Type", content_type))
         if idempotency_key is not None:
             headers.append((request.idempotency_header, idempotency_key))
+        headers += preconditions
         return tuple(headers)
 
     def content(self) -> bytes | None:

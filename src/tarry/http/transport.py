@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from tarry.core.observation import CallError, Observation
 from tarry.http.body import EMPTY, Body, BodyError, Decoder, parse
-from tarry.http.bound import Bound
+from tarry.http.bound import Bounds
 from tarry.http.clients import Client, sender_of
 from tarry.http.errors import translate
 from tarry.http.exchange import Answer, Call, NotSent
@@ -61,6 +61,7 @@ class HttpTransport:
         self._clock = clock
         self._max_body = max_body
         self._redact = redact
+        self._bounds = Bounds()
         self._places = asyncio.Semaphore(self._sender.in_flight)
 
     @property
@@ -101,7 +102,7 @@ class HttpTransport:
         return {name: self._redact(value) for name, value in headers.items()} if bool(self._redact) else headers
 
     async def _bounded(self, request: Prepared, found: _Found) -> CallError | None:
-        bound, call = Bound(request.timeout / SECOND), Call()
+        bound, call = self._bounds.of(request.timeout / SECOND), Call()
         try:
             with bound:
                 await self._in_its_place(request, call, found)
