@@ -101,12 +101,11 @@ def library_of(client: Any) -> Any:
     return sys.modules[next(name for name in names if name in {"httpx", "httpx2"})]
 
 
-def timeouts(request: Prepared) -> dict[str, float]:
-    """The bounds of the parts of a call, in seconds."""
-    whole = request.timeout / SECOND
+def timeouts(request: Prepared) -> dict[str, float | None]:
+    """The bounds of the parts of a call, in seconds; where the request has none, that of the whole call is enough."""
     return {
-        "connect": (request.connect_timeout or request.timeout) / SECOND,
-        "read": (request.read_timeout or request.timeout) / SECOND,
-        "write": whole,
-        "pool": whole * _POOL_SHARE,
+        "connect": None if request.connect_timeout is None else request.connect_timeout / SECOND,
+        "read": None if request.read_timeout is None else request.read_timeout / SECOND,
+        "write": None,
+        "pool": request.timeout * _POOL_SHARE / SECOND,
     }
