@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
@@ -147,13 +148,23 @@ class Followed:
 
     async def wait(self, patience: Micros | None) -> JobRow:
         """The final row; raises `WaitTimeout` when the caller's patience ends first (0: look once)."""
-        if patience == 0:
-            await self.looked.wait()
-        else:
-            await asyncio.wait({self.over}, timeout=None if patience is None else patience / SECOND)
+        await until_over([self], patience)
+        return self.ended()
+
+    def ended(self) -> JobRow:
+        """The final row; raises `WaitTimeout` while the job goes on."""
         if not self.over.done():
             log.info("job %r: a caller's patience is over; the job lives on", self.key)
             raise WaitTimeout(
                 f"job {self.key!r} is not over yet; it lives on, wait for the same key again", key=self.key
             )
         return self.over.result()
+
+
+async def until_over(jobs: Sequence[Followed], patience: Micros | None) -> None:
+    """Until all are over, or cannot be followed, or the patience ends (0: until each was looked at)."""
+    if patience == 0:
+        for job in jobs:
+            await job.looked.wait()
+    elif jobs:
+        await asyncio.wait({job.over for job in jobs}, timeout=None if patience is None else patience / SECOND)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
@@ -15,8 +15,10 @@ from tarry.errors import ResultUnavailable, TarryError, WaitTimeout
 from tarry.ports import Clock, JobRow
 from tarry.runtime.attaching import Attaching, Reuse
 from tarry.runtime.engine import Engine
+from tarry.runtime.followed import Followed, until_over
 from tarry.runtime.jobs import Jobs
 from tarry.runtime.views import failure, lacks_result, result
+from tarry.runtime.writer import MOST
 from tarry.words import SECOND, Micros
 
 Ended: TypeAlias = JobResult[Any] | TarryError
@@ -47,25 +49,42 @@ class Waiting:
 
         The adapter, if any, validates the output of one that ended well, and was fetched.
         """
-        row = await self._over(key, spec, reuse, patience, raises=raises)
-        ended = result(row)
-        if raises and not ended.outcome.is_success:
-            raise failure(row)
-        return typed(ended, adapter if ended.outcome.is_success and not lacks_result(row) else None)
+        began = self._clock.now()
+        joined = await self._joined(key, spec, reuse, patience)
+        if isinstance(joined, Followed):
+            joined = await self._end_of(
+                joined, patience and max(began + patience - self._clock.now(), 1), raises=raises
+            )
+        return _result(joined, adapter, raises=raises)
 
     async def all(
         self, specs: Mapping[str, JobSpec | None], *, reuse: Reuse, patience: Micros | None
     ) -> dict[str, Ended]:
         """Each job's result or error, in the order given."""
+        began = self._clock.now()
+        joined: dict[str, JobRow | Followed | TarryError] = {}
 
-        async def ended(key: str, spec: JobSpec | None) -> Ended:
+        def left() -> Micros | None:
+            return patience and max(began + patience - self._clock.now(), 1)
+
+        async def join(key: str) -> None:
             try:
-                return await self.one(key, spec, reuse=reuse, patience=patience, raises=True)
+                joined[key] = await self._joined(key, specs[key], reuse, left())
             except TarryError as error:
-                return error
+                joined[key] = error
 
-        found = await asyncio.gather(*(ended(key, spec) for key, spec in specs.items()))
-        return dict(zip(specs, found, strict=True))
+        try:
+            for some in _some_at_a_time(list(specs)):
+                # Each comes to its end, so that whoever joined is left again.
+                for problem in await asyncio.gather(*map(join, some), return_exceptions=True):
+                    if problem is not None:
+                        raise problem
+            await until_over([job for job in joined.values() if isinstance(job, Followed)], left())
+            return {key: _ended(joined[key]) for key in specs}
+        finally:
+            for job in joined.values():
+                if isinstance(job, Followed):
+                    self._engine.leave(job)
 
     async def close(self) -> None:
         """End what callers no longer wait for."""
@@ -73,23 +92,20 @@ class Waiting:
             stray.cancel()
         await asyncio.gather(*self._strays, return_exceptions=True)
 
-    async def _over(
-        self, key: str, spec: JobSpec | None, reuse: Reuse, patience: Micros | None, *, raises: bool
-    ) -> JobRow:
-        """The final row of a job."""
-        began = self._clock.now()
+    async def _joined(self, key: str, spec: JobSpec | None, reuse: Reuse, patience: Micros | None) -> JobRow | Followed:
+        """The final row of a job that is over, or else the job, followed; pair it with `leave`."""
         row = await self._row(key, spec, reuse, patience)
         await self._jobs.heard_of(row)
-        if row.outcome is not None and not lacks_result(row):
-            return row
-        left = patience and max(began + patience - self._clock.now(), 1)
-        job = self._engine.follow(row, spec)
+        return row if row.outcome is not None and not lacks_result(row) else self._engine.follow(row, spec)
+
+    async def _end_of(self, job: Followed, patience: Micros | None, *, raises: bool) -> JobRow:
+        """The final row of a job that is followed, which is left then."""
         try:
-            return await job.wait(left)
+            return await job.wait(patience)
         except ResultUnavailable:
             if raises:
                 raise
-            return await self._jobs.found(key)
+            return await self._jobs.found(job.key)
         finally:
             self._engine.leave(job)
 
@@ -111,3 +127,26 @@ class Waiting:
         coming.cancel()
         self._strays.add(coming)
         coming.add_done_callback(self._strays.discard)
+
+
+def _some_at_a_time(keys: list[str]) -> Iterator[list[str]]:
+    """As many as the store is asked of together: a crowd that joins at once would leave its memory behind."""
+    for start in range(0, len(keys), MOST):
+        yield keys[start : start + MOST]
+
+
+def _ended(found: JobRow | Followed | TarryError) -> Ended:
+    """The result or the error, as a value."""
+    if isinstance(found, TarryError):
+        return found
+    try:
+        return _result(found.ended() if isinstance(found, Followed) else found, None, raises=True)
+    except TarryError as error:
+        return error
+
+
+def _result(row: JobRow, adapter: TypeAdapter[Output] | None, *, raises: bool) -> JobResult[Output]:
+    ended = result(row)
+    if raises and not ended.outcome.is_success:
+        raise failure(row)
+    return typed(ended, adapter if ended.outcome.is_success and not lacks_result(row) else None)
