@@ -235,3 +235,11 @@ def test_any_json_comes_through(value: Any) -> None:
     body = parse(json.dumps(value).encode())
     assert body.is_json
     assert body.value == value
+
+
+def test_bodies_that_say_the_same_have_the_same_digest() -> None:
+    """By it, an answer is told from the last one unread; what is no JSON has none."""
+    one, same, other = (parse(data).digest for data in (b'{"state": "A"}', b'{"state": "A"}', b'{"state": "B"}'))
+    assert one is not None
+    assert one == same != other
+    assert parse(b"<html>").digest is None

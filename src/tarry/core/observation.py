@@ -31,7 +31,8 @@ class Observation:
     `body` (the JSON value; text when it was not JSON; None when it was empty)
     and `is_json`. A polled callable has no status: its return value is `body`.
     Of a call without a response: `error`. `carried` is what a callable hands to its
-    next call, as JSON text. `started_at` and `finished_at` are
+    next call, as JSON text. `digest` is a number that answers share whose bodies are the same, byte for byte,
+    where that is known without going through it; it holds in this process alone. `started_at` and `finished_at` are
     instants of the clock that made the call.
     """
 
@@ -45,3 +46,4 @@ class Observation:
     url: str | None = None
     error: CallError | None = None
     carried: str | None = None
+    digest: int | None = field(default=None, compare=False)

@@ -15,14 +15,13 @@ from tarry.core.noting import noted, words_of
 from tarry.core.observation import Observation
 from tarry.core.resuming import is_overdue, scheduled
 from tarry.core.spec import JobSpec
-from tarry.core.state import Confirming, JobState, Streak
+from tarry.core.state import NO_STREAK, Confirming, JobState, Streak
 from tarry.core.status_url import NowhereError, followed, redirected
 from tarry.frozen import replace
 from tarry.words import Instant, Json, Outcome, Verdict, micros
 
 Planned: TypeAlias = Callable[[JobSpec, JobState, Observation, Instant], cadence.Schedule]
 
-_NONE = Streak()
 # A member of an enumeration is found slowly by its name.
 _JUDGED = Sort.JUDGED
 _SENT, _PENDING, _BLOCKED = Move.POLL_SENT, Move.POLL_PENDING, Move.POLL_BLOCKED
@@ -45,10 +44,12 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
         case Sort.MOVED:
             return _moved(spec, state, finding, seen, now, answers)
         case Sort.UNCHANGED:
-            unchanged = replace(state, phase=move(state.phase, Move.POLL_UNCHANGED), streak=_NONE)
+            unchanged = replace(state, phase=move(state.phase, Move.POLL_UNCHANGED), streak=NO_STREAK)
             return _go_on(spec, unchanged, seen, now)
         case Sort.MISSING if _is_too_early_to_be_found(spec, state, now):
-            waiting = replace(state, phase=move(state.phase, Move.POLL_PENDING), streak=_NONE, verdict=Verdict.PENDING)
+            waiting = replace(
+                state, phase=move(state.phase, Move.POLL_PENDING), streak=NO_STREAK, verdict=Verdict.PENDING
+            )
             return _go_on(spec, waiting, seen, now)
         case Sort.INVALID:
             return end(state, Outcome.INVALID, now, finding.error)
@@ -86,12 +87,12 @@ def _judged(
     if outcome is not None:
         before = state.confirming
         times = before.times + 1 if before is not None and before.outcome is outcome else 1
-        state = replace(state, streak=_NONE, found=found, hops=0, confirming=Confirming(outcome, times))
+        state = replace(state, streak=NO_STREAK, found=found, hops=0, confirming=Confirming(outcome, times))
         if times >= spec.confirm:
             return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
         return _go_on(spec, replace(state, phase=move(state.phase, Move.POLL_PENDING)), seen, now)
     phase = move(state.phase, _BLOCKED if state.verdict is _IS_BLOCKED else _PENDING)
-    return _go_on(spec, replace(state, streak=_NONE, found=found, hops=0, phase=phase, confirming=None), seen, now)
+    return _go_on(spec, replace(state, streak=NO_STREAK, found=found, hops=0, phase=phase, confirming=None), seen, now)
 
 
 def _moved(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, now: Instant, answers: Answers) -> Next:
@@ -105,7 +106,7 @@ def _moved(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, 
     state = replace(
         state,
         phase=move(state.phase, Move.POLL_MOVED),
-        streak=_NONE,
+        streak=NO_STREAK,
         hops=state.hops + 1,
         verdict=None if finding.judgement is None else state.verdict,
         confirming=None,

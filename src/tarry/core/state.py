@@ -25,6 +25,9 @@ class Streak:
     missing: int = 0
 
 
+NO_STREAK = Streak()
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Confirming:
@@ -89,7 +92,7 @@ class JobState:
     closing: bool = False
     found: int = 0
     hops: int = 0
-    streak: Streak = Streak()
+    streak: Streak = NO_STREAK
     failed_polls: int = 0
     confirming: Confirming | None = None
     verdict: Verdict | None = None

@@ -7,7 +7,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tarry.core.observation import CallError
@@ -100,10 +100,14 @@ def _is_packed(content_encoding: str) -> bool:
 @quick
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body as an observation holds it: the JSON value, text when it is none, None when it is empty."""
+    """A body as an observation holds it: the JSON value, text when it is none, None when it is empty.
+
+    `digest` is that of the observation.
+    """
 
     value: Json
     is_json: bool
+    digest: int | None = field(default=None, compare=False)
 
 
 EMPTY = Body(None, is_json=False)
@@ -125,7 +129,7 @@ def parse(data: bytes, content_type: str = "", redact: Callable[[str], str] = st
         value = _json(text)
     except (ValueError, RecursionError):
         return Body(redact(text)[:MAX_TEXT], is_json=False)
-    return Body(_redacted(value, text, redact) if bool(redact) else value, is_json=True)
+    return Body(_redacted(value, text, redact) if bool(redact) else value, is_json=True, digest=hash(text))
 
 
 def decode(data: bytes, content_type: str = "") -> str:

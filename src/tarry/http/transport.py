@@ -86,6 +86,7 @@ class HttpTransport:
             headers=self._without_secrets(found.headers),
             body=found.body.value,
             is_json=found.body.is_json,
+            digest=found.body.digest,
             url=request.url.partition("?")[0],
             error=error and replace(error, detail=self._redact(error.detail)),
         )

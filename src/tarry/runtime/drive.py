@@ -294,7 +294,9 @@ class Drive:
         write = hold.settlement(state, decision, seen, self._clock.now())
         after = await self._commit(job, hold, write, state)
         record(hold.state, state, self._clock.now())
-        return None if isinstance(decision, Stop) or write.release else after
+        if isinstance(decision, Stop) or write.release:
+            return None
+        return after if seen is None else after.showing(seen)
 
     async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
         told = self._herald.told(hold.row)

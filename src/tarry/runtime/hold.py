@@ -39,8 +39,8 @@ RELEASE_BEYOND: Micros = 30 * SECOND
 _POLL = CallKind.POLL
 _POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
 _OF_ANSWERS = frozenset({"submit", "baseline", "poll", "status_url", "validators"})
-_TEXTS = (*_OF_ANSWERS, "last", "timeline", "carried")
-_WRITTEN = attrgetter(*_TEXTS)
+_TEXTS = (*_OF_ANSWERS, "last", "carried")
+_OTHERS = attrgetter(*_TEXTS)
 _SENDING = Phase.SENDING
 _NEXT = {
     Phase.PREPARING: CallKind.BASELINE,
@@ -55,7 +55,8 @@ _NEXT = {
 class Hold:
     """A held job between two commits; every commit gives a new one.
 
-    `permit` is true while one poll is reserved and unspent; `answers` is what was answered so far.
+    `permit` is true while one poll is reserved and unspent; `answers` is what was answered so far; `shown`
+    tells the last answer from others without reading its body, if it can be told.
     """
 
     row: JobRow
@@ -64,6 +65,7 @@ class Hold:
     grip: Grip
     permit: bool
     answers: Answers
+    shown: int | None = None
 
     @classmethod
     def of(cls, row: JobRow, spec: JobSpec) -> Self:
@@ -129,7 +131,10 @@ class Hold:
 
     def committed(self, write: Checkpoint, state: JobState) -> Self:
         """The hold after the write was applied."""
-        texts = {name: text for name, text in zip(_TEXTS, _WRITTEN(write), strict=True) if text is not None}
+        texts = {} if write.timeline is None else {"timeline": write.timeline}
+        others = _OTHERS(write)
+        if any(others):
+            texts |= {name: text for name, text in zip(_TEXTS, others, strict=True) if text is not None}
         row = replace(
             self.row,
             max_polls=write.max_polls,
@@ -141,6 +146,11 @@ class Hold:
         grip = replace(self.grip, step=self.grip.step + 1)
         answers = self.answers if _OF_ANSWERS.isdisjoint(texts) else answers_of(row)
         return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1, answers=answers)
+
+    def showing(self, seen: Observation) -> Self:
+        """The hold after what was seen was committed."""
+        shown = _digest_of(seen)
+        return self if shown == self.shown else replace(self, shown=shown)
 
     def _write(self, state: JobState, events: Sequence[Event], **more: Any) -> Checkpoint:
         limits = self.spec.limits
@@ -166,6 +176,8 @@ class Hold:
         # An answer on the way to the job is shown as its last one only where no other will come.
         if (seen.kind is not _POLL and state.outcome is None) or is_unchanged(seen, self.answers):
             return None
+        if state.outcome is None and self.shown is not None and _digest_of(seen) == self.shown:
+            return None
         last = encode_observation(seen, self.spec.keep)
         # One that says what the last one said is written when the job is over, with its own times.
         return None if state.outcome is None and says_the_same(self.row.last, last) else last
@@ -176,3 +188,10 @@ class Hold:
         is_open = self.row.max_polls is None or state.polls < self.row.max_polls
         reserve = polls_next and is_open and wait <= RESERVE_WITHIN
         return {"reserved": int(reserve), "release": wait > RELEASE_BEYOND}
+
+
+def _digest_of(seen: Observation) -> int | None:
+    """What two polls share that were answered the same."""
+    if seen.digest is None or seen.kind is not _POLL or seen.error is not None:
+        return None
+    return hash((seen.digest, seen.status, seen.url))
