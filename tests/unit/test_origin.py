@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve
+from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve, resolved
 
 HOME = "https://api.example.com/v1/jobs"
 
@@ -105,6 +105,14 @@ def test_a_found_url_that_leaves_is_refused(url: str, base: str | None, allowed:
         check_found(url, base, allowed)
     assert "/x" not in str(caught.value)
     assert "latest" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reference", ["https://example.com:99999/", "ftp://example.com/", "/" + "x" * 9_000])
+def test_what_a_reference_means_has_to_be_a_url(reference: str) -> None:
+    """Before it is called, whether it was whole already or not."""
+    with pytest.raises(OriginError):
+        resolved(reference, HOME)
+    assert resolved("/jobs/8", HOME) == resolve("/jobs/8", HOME)
 
 
 def test_an_unknown_scheme_still_shows() -> None:

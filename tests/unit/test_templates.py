@@ -178,6 +178,8 @@ def test_a_url_takes_references_in_front_and_encodes_the_rest(template: str, url
         ("https://example.com/{input.empty}/cancel", "is empty"),
         ("https://example.com/{input.up}/cancel", "segment of dots"),
         ("https://example.com/.{input.dot}/", "segment of dots"),
+        ("https://example.com/%2{input.e}%2{input.e}", "segment of dots"),
+        ("https://example.com/{input.n}/{input.dot}?{input.n}", "segment of dots"),
         ("https://example.com/{input.climb:path}", "segment of dots"),
         ("https://example.com/{input.broken}", "not valid text"),
         ("{submit.headers.gone}", "has no value"),
@@ -185,7 +187,7 @@ def test_a_url_takes_references_in_front_and_encodes_the_rest(template: str, url
 )
 def test_a_value_cannot_lead_a_url_elsewhere(template: str, problem: str) -> None:
     """Neither an empty segment nor one of dots comes from a value."""
-    values = VALUES | {"input": VALUES["input"] | {"dot": ".", "climb": "a/../../b"}}
+    values = VALUES | {"input": VALUES["input"] | {"dot": ".", "e": "E", "climb": "a/../../b"}}
     with pytest.raises(TemplateError, match=problem):
         render_url(template, values)
 

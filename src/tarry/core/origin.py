@@ -77,6 +77,17 @@ def resolve(reference: str, base: str | None) -> str:
     return url
 
 
+def resolved(reference: str, base: str | None) -> str:
+    """As `resolve`, and `OriginError` for what is no whole http or https URL then."""
+    whole = _WHOLE.fullmatch(reference) if len(reference) <= MAX_URL else None
+    if whole is not None:
+        _origin_of(whole[1])
+        return reference
+    url = resolve(reference, base)
+    origin_of(url)
+    return url
+
+
 def masked(url: str) -> str:
     """The URL as it may be shown: its query, which may be a signature, is hidden."""
     path, question, _ = url.partition("?")

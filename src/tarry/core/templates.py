@@ -151,11 +151,14 @@ def render_url(template: str, values: Mapping[str, Any]) -> str:
     head = _as_text(read.lead, values) if read.lead else ""
     if not read.found:
         return head + read.texts[0]
-    parts = [read.texts[0]]
+    parts, may_be_dots = [read.texts[0]], False
     for found, text in zip(read.found, read.texts[1:], strict=True):
-        parts += [_in_url(found, values, in_path=found.start < read.path_end), text]
+        value = _in_url(found, values, in_path=found.start < read.path_end)
+        # A segment of dots is made of nothing but these, and so is whatever stands in it.
+        may_be_dots = may_be_dots or found.keeps_slashes or not value.strip(".%2eE")
+        parts += [value, text]
     tail = "".join(parts)
-    if _dot_segments(tail) > read.dot_segments:
+    if may_be_dots and _dot_segments(tail) > read.dot_segments:
         raise TemplateError("a value would make a path segment of dots, which leads elsewhere")
     return head + tail
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from tarry.core import templates
 from tarry.core.answers import StatusUrl, Validators
-from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve
+from tarry.core.origin import Origin, OriginError, check_found, origin_of, resolve, resolved
 from tarry.core.request import Request, is_credential, plain_json
 from tarry.core.templates import TemplateError
 from tarry.core.validators import bare
@@ -163,7 +163,9 @@ class _Filling:
     def url(self, base: str | None) -> str:
         params = self.request.params
         if self.status_url is None:
-            url = resolve(templates.render_url(self.request.url, self.values), base)
+            url = resolved(templates.render_url(self.request.url, self.values), base)
+            if not params:
+                return url
         else:
             url = self.status_url.url
             named = {name for name, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True)}
