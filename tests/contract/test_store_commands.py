@@ -244,3 +244,16 @@ def test_a_new_run_repeated_is_one(bench: Bench) -> None:
     assert not bench.store.restart(restart(row, token="token-3"))
     assert not bench.store.restart(restart(after, cmd=after.cmd + 1))
     assert reread(bench.store, row) == after
+
+
+def test_what_moved_is_told_from_what_is_as_it_was_known(bench: Bench) -> None:
+    """Of jobs that were held: one is as it was, the others got a command, ended, were given back, or are gone."""
+    rows = [held(bench.store, name) for name in "abcd"]
+    known = [(row.id, row.owner or 0, row.cmd) for row in rows]
+    assert bench.store.moved([]) == bench.store.moved([*known, (999, 1, 0)]) == set()
+    _, asked, over, free = rows
+    assert bench.store.command(command(asked))
+    bench.store.checkpoint([ending(grip(over))])
+    bench.store.release([grip(free)], START)
+    assert bench.store.moved(known) == {asked.id, over.id, free.id}
+    assert bench.store.moved([(rows[0].id, known[0][1] + 1, 0)]) == {rows[0].id}

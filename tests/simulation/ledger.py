@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 LEASE = 10 * SECOND
-_READS = frozenset({"version", "events", "find", "glance", "listing", "rows"})
+_READS = frozenset({"version", "events", "find", "glance", "listing", "moved", "rows"})
 _PROVEN = frozenset({"checkpoint", "reserve", "release"})
 
 

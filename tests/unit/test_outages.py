@@ -184,16 +184,16 @@ def test_a_store_that_breaks_is_told_to_every_waiter() -> None:
 def test_a_round_that_breaks_hangs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error nobody foresaw in the rounds reaches the waiters, and the rounds go on."""
     world = World([QUEUED] * 3 + [SUCCEEDED])
-    glance = world.store.glance
+    moved = world.store.moved
     turns: list[int] = []
 
-    def broken(jobs: Any) -> Any:
+    def broken(known: Any) -> Any:
         turns.append(1)
         if len(turns) == 2:
             raise ZeroDivisionError("a store never raises that")
-        return glance(jobs)
+        return moved(known)
 
-    monkeypatch.setattr(world.store, "glance", broken)
+    monkeypatch.setattr(world.store, "moved", broken)
 
     async def main() -> Any:
         async with world.poller() as poller:

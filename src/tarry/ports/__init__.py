@@ -38,6 +38,9 @@ Place: TypeAlias = tuple[Instant, int]
 Told: TypeAlias = tuple[int, int, int]
 """A job, its run, and the last event of it that was told."""
 
+Known: TypeAlias = tuple[int, int, int]
+"""A job, the worker that holds it, and how many commands it got."""
+
 FIRST: Place = (-(1 << 63), 0)
 """Before every job."""
 
@@ -355,6 +358,12 @@ class Store(Protocol):
 
     def glance(self, jobs: Sequence[int]) -> list[Glance]:
         """What waiters need of jobs they do not hold."""
+        ...
+
+    def moved(self, known: Sequence[Known]) -> set[int]:
+        """Those of the jobs that another holds by now, or nobody, or that are over or got a command; one that is
+        gone is none of them.
+        """
         ...
 
     def listing(self, page: Listing) -> list[JobRow]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from tarry.codec import state_of
 from tarry.core.decision import Wait
@@ -21,6 +21,8 @@ from tarry.runtime.hold import Hold
 from tarry.runtime.outbox import Outbox
 from tarry.runtime.pulse import LOOK_EVERY, Pulse
 from tarry.words import SECOND, Instant, Micros
+
+T = TypeVar("T")
 
 log = logging.getLogger("tarry.runtime")
 
@@ -294,12 +296,20 @@ class Engine:
         if version == self._version:
             return
         self._version = version
-        followed = list(self._jobs)
-        for start in range(0, len(followed), _CHUNK):
-            chunk = followed[start : start + _CHUNK]
-            glances = {seen.id: seen for seen in await self._units.run(self._store.glance, chunk)}
-            for job in (self._jobs[number] for number in chunk if number in self._jobs):
+        held = [(job.id, job.held_by, job.cmd) for job in self._jobs.values() if job.held_by is not None]
+        for some in _some_at_a_time(held):
+            for number in await self._units.run(self._store.moved, some):
+                self.rouse(number)
+        for numbers in _some_at_a_time([number for number, job in self._jobs.items() if job.held_by is None]):
+            glances = {seen.id: seen for seen in await self._units.run(self._store.glance, numbers)}
+            for job in (self._jobs[number] for number in numbers if number in self._jobs):
                 job.glanced(glances.get(job.id))
+
+
+def _some_at_a_time(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Few enough for one call: others get their turn in between."""
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]
 
 
 async def _ended(loops: Sequence[asyncio.Future[Any]]) -> None:

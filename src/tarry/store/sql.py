@@ -23,6 +23,7 @@ from tarry.ports import (
     Glance,
     Grip,
     JobRow,
+    Known,
     Listing,
     NewJob,
     Place,
@@ -253,6 +254,11 @@ class SqlStore:
                 for ids in _chunks(jobs)
                 for seen in _sound(connection.execute(self._sql.glance, {"p_ids": ids}).all(), glance)
             ]
+
+    def moved(self, known: Sequence[Known]) -> set[int]:
+        """Those of them that are not as they were known."""
+        with self._database.read() as connection:
+            return self._sql.moved.numbers(connection, known)
 
     def due(self, namespace: str, until: Instant, after: Place, limit: int) -> tuple[list[JobRow], Place | None]:
         """Jobs that want an owner by `until`, by (wake, id); one that is damaged is reported once and passed by."""

@@ -99,6 +99,7 @@ class Statements:
             job,
         )
         self.glance = _glance(job)
+        self.moved = Batch(job, ("id", "owner", "cmd"), lambda known: _moved(job, known))
         self.lock_spec = _lock_spec(spec)
         self.add_spec = _add_spec(spec, dialect)
         self.add_job = _add_job(job)
@@ -150,6 +151,13 @@ def whole_rows(job: Table, spec: Table) -> AnySelect:
 def _glance(job: Table) -> AnySelect:
     seen = (job.c.id, job.c.owner, job.c.wake, job.c.cmd, job.c.step, job.c.outcome)
     return select(*seen).where(job.c.id.in_(ids())).order_by(job.c.id)
+
+
+def _moved(job: Table, known: Values) -> AnySelect:
+    is_another = or_(
+        job.c.owner.is_distinct_from(known("owner")), job.c.cmd != known("cmd"), job.c.outcome.is_not(None)
+    )
+    return select(job.c.id).where(job.c.id == known("id"), is_another)
 
 
 def _holds(text: Column[Any], part: str) -> ColumnElement[bool]:
