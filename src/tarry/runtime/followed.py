@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Sequence
 
 from tarry.core.spec import JobSpec
@@ -115,7 +116,8 @@ class Followed:
     def spec_of(self, text: str) -> JobSpec:
         """The stored spec, with the callables that a caller here brought: they may have no importable name."""
         if self._read is None or self._read[0] != text:
-            self._read = text, stored(text) if self.given is None else stored_with(text, self.given)
+            spec = stored(text) if self.given is None else stored_with(text, self.given)
+            self._read = sys.intern(text), spec  # one text for all the jobs that have the same
         return self._read[1]
 
     def runs_here(self, spec: JobSpec) -> bool:
