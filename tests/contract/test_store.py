@@ -101,6 +101,50 @@ def test_equal_specs_are_stored_once(bench: Bench) -> None:
     assert bench.count("tarry_spec") == 2
 
 
+def test_a_job_is_taken_as_it_is_made(bench: Bench) -> None:
+    """In one commit, and as by a claim that permits the first poll; the same call again finds the same."""
+    worker = bench.store.register("first", START, TTL)
+    job = new_job(owner=worker, reserved=1)
+    row, created = bench.store.add(job)
+    assert created
+    assert (row.owner, row.nonce, row.fence, row.step, row.wake, row.reserved) == (worker, job.token, 1, 1, None, 1)
+    assert bench.store.add(job) == (row, True)
+    assert bench.store.checkpoint([write(grip(row), 1)]) == [True]
+
+
+def test_a_job_that_is_there_is_not_taken(bench: Bench) -> None:
+    """Whoever finds it claims it like everybody."""
+    row, _ = bench.store.add(new_job())
+    worker = bench.store.register("first", START, TTL)
+    assert bench.store.add(new_job(token="other", owner=worker, reserved=1)) == (row, False)
+
+
+def test_a_worker_that_is_gone_takes_nothing_as_it_is_made(bench: Bench) -> None:
+    """The job is made all the same, is nobody's, and may not be polled yet."""
+    worker = bench.store.register("first", START, TTL)
+    bench.store.retire(worker, START)
+    row, created = bench.store.add(new_job(owner=worker, reserved=1))
+    assert created
+    assert (row.owner, row.nonce, row.fence, row.step, row.wake, row.reserved) == (None, None, 0, 0, START, 0)
+
+
+def test_no_poll_is_permitted_that_was_spent_elsewhere(bench: Bench) -> None:
+    """A job that comes with all its polls made is taken without a permit."""
+    worker = bench.store.register("first", START, TTL)
+    row, _ = bench.store.add(new_job(owner=worker, reserved=1, polls=3))
+    assert (row.owner, row.polls, row.reserved) == (worker, 3, 0)
+
+
+def test_a_job_taken_as_it_was_made_outlives_its_worker(bench: Bench) -> None:
+    """Its permit counts as a poll, and it wants an owner again."""
+    worker = bench.store.register("first", START, TTL)
+    row, _ = bench.store.add(new_job(owner=worker, reserved=1))
+    other = bench.another().register("other", START, 10 * TTL)
+    assert bench.another().bury(other, START + 2 * TTL) == 1
+    after = reread(bench.store, row)
+    assert (after.owner, after.polls, after.reserved, after.fence) == (None, 1, 0, 2)
+
+
 # Claiming
 
 

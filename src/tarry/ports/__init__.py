@@ -51,6 +51,9 @@ class NewJob:
 
     `floor` is the spec's `min_interval`: whoever frees a dead worker's job needs it
     without reading the spec. A job that comes from another store brings what it has spent and seen.
+
+    `owner` is a worker that takes the job as it is made, as by `claim` (fence 1, step 1), with the token for its nonce;
+    `reserved` is 1 where that permits its first poll. Where that worker is gone by then, the job is nobody's.
     """
 
     namespace: str
@@ -76,6 +79,8 @@ class NewJob:
     poll: str | None = None
     status_url: str | None = None
     events: Sequence[Event] = ()
+    owner: int | None = None
+    reserved: int = 0
 
 
 @quick
@@ -284,7 +289,7 @@ class Store(Protocol):
 
     def add(self, job: NewJob) -> tuple[JobRow, bool]:
         """Create the job, or find the one with its key; True when this call (or an earlier
-        try with the same token) created it.
+        try with the same token) created it. One that is found is not taken.
         """
         ...
 

@@ -28,8 +28,8 @@ class Attaching:
         self._commands = commands
         self._resets = resets
 
-    async def row(self, key: str, spec: JobSpec | None, reuse: Reuse) -> JobRow:
-        """The job of this key, made when the key is new and a spec is given.
+    async def row(self, key: str, spec: JobSpec | None, reuse: Reuse, owner: int | None = None) -> JobRow:
+        """The job of this key, made when the key is new and a spec is given, and then taken by the owner if there is one.
 
         Raises `JobNotFound`, `KeyConflict`, `SpecError`.
         """
@@ -38,7 +38,7 @@ class Attaching:
         if spec is not None and not isinstance(spec, JobSpec):
             raise SpecError("spec", f"expected a JobSpec, got {type(spec).__name__}")
         for _ in range(_TRIES):
-            row, created = await self._found_or_made(key, spec)
+            row, created = await self._found_or_made(key, spec, owner)
             if created:
                 return row
             if reuse == "refuse":
@@ -54,13 +54,13 @@ class Attaching:
             reuse = "attach" if reuse == "restart" else reuse
         raise KeyConflict(f"key {key!r} is begun anew by others all the time; try again")
 
-    async def _found_or_made(self, key: str, spec: JobSpec | None) -> tuple[JobRow, bool]:
+    async def _found_or_made(self, key: str, spec: JobSpec | None, owner: int | None) -> tuple[JobRow, bool]:
         try:
             return await self._jobs.found(key), False
         except JobNotFound:
             if spec is None:
                 raise
-        return await self._jobs.made(key, spec)
+        return await self._jobs.made(key, spec, owner)
 
     def _begins_anew(self, row: JobRow, reuse: Reuse) -> bool:
         if reuse == "restart":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from tarry.codec import state_of
@@ -17,17 +18,14 @@ from tarry.runtime.clock_watch import ClockWatch
 from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
-from tarry.runtime.hold import Hold
+from tarry.runtime.hold import CLAIM_AHEAD, Hold
 from tarry.runtime.outbox import Outbox
 from tarry.runtime.pulse import LOOK_EVERY, Pulse
-from tarry.words import SECOND, Instant, Micros
+from tarry.words import SECOND, Instant
 
 T = TypeVar("T")
 
 log = logging.getLogger("tarry.runtime")
-
-CLAIM_AHEAD: Micros = 2 * SECOND
-"""How long before it is due a released job is claimed again."""
 
 _GRACE = 5.0
 _CHUNK = 500
@@ -56,6 +54,7 @@ class Engine:
         self.upheavals = 0
         """How often many jobs may have become overdue at once: a worker died, or the clock jumped."""
         self._hurry = asyncio.Event()
+        parts.writer.on_taken = self._expect
 
     def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
         """Join those who wait for this job, or be the first; pair it with `leave`."""
@@ -66,6 +65,8 @@ class Engine:
             job = self._jobs[row.id] = Followed(row, self._clock)
             self._loops[row.id] = asyncio.create_task(self._loop(job), name=f"tarry {row.key}")
         job.bring(spec)
+        if not job.waiters:
+            job.rouse()
         job.waiters += 1
         return job
 
@@ -94,6 +95,11 @@ class Engine:
             self.outbox.look()
 
     @property
+    def hand(self) -> int | None:
+        """The worker that takes a job as it is made; None while there is none."""
+        return self._worker.id if not self._closing and self._worker.may_send(self._clock.now()) else None
+
+    @property
     def is_closing(self) -> bool:
         """Whether `close` was called."""
         return self._closing
@@ -116,8 +122,17 @@ class Engine:
         """Drive a job that was just claimed, from `start` on, for as long as it is held; pair it with `give_back`."""
         job = self._jobs[row.id] = Followed(row, self._clock)
         job.waiters, job.held_by, job.is_taken = 1, row.owner, True
-        self._loops[row.id] = asyncio.create_task(self._loop(job, (row, start)), name=f"tarry {row.key}")
+        first = partial(self._drive_taken, job, row, start)
+        self._loops[row.id] = asyncio.create_task(self._loop(job, first), name=f"tarry {row.key}")
         return job
+
+    def _expect(self, row: JobRow) -> None:
+        """Somebody made this job to wait for it, and it is held already."""
+        if self.may_take(row.id):
+            job = self._jobs[row.id] = Followed(row, self._clock)
+            job.held_by = row.owner
+            first = partial(self._drive_expected, job, row)
+            self._loops[row.id] = asyncio.create_task(self._loop(job, first), name=f"tarry {row.key}")
 
     def give_back(self, job: Followed) -> None:
         """Stop driving a job that was taken, unless somebody waits for it; again is fine."""
@@ -158,12 +173,12 @@ class Engine:
         """End the grace of `close` now."""
         self._hurry.set()
 
-    async def _loop(self, job: Followed, taken: tuple[JobRow, Instant | None] | None = None) -> None:
-        """Until the job is over or nobody waits; one that was taken is driven first."""
+    async def _loop(self, job: Followed, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Until the job is over or nobody waits; `first` drives one that is held from the beginning."""
         try:
             await self.ready()
-            if taken is not None:
-                await self._drive_taken(job, *taken)
+            if first is not None:
+                await first()
             while job.waiters and not job.over.done():
                 await self._advance(job)
         except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
@@ -171,6 +186,11 @@ class Engine:
         finally:
             job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
             del self._jobs[job.id], self._loops[job.id]
+
+    async def _drive_expected(self, job: Followed, row: JobRow) -> None:
+        """Drive a job as soon as somebody waits for it; it is given back where whoever made it left before that."""
+        await job.rest(self._clock.now() + SECOND)
+        await self._driven(job, Hold.of(row, job.spec_of(row.spec)))
 
     async def _drive_taken(self, job: Followed, row: JobRow, start: Instant | None) -> None:
         """Drive a job that nobody may wait for: what goes wrong is told to the log and to those who wait later."""

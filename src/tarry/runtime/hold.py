@@ -36,6 +36,9 @@ RESERVE_WITHIN: Micros = 5 * SECOND
 RELEASE_BEYOND: Micros = 30 * SECOND
 """A wait longer than this gives the job up until it is due."""
 
+CLAIM_AHEAD: Micros = 2 * SECOND
+"""How long before it is due a job that nobody holds is claimed."""
+
 _POLL = CallKind.POLL
 _POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
 _OF_ANSWERS = frozenset({"submit", "baseline", "poll", "status_url", "validators"})

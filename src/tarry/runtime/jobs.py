@@ -13,8 +13,9 @@ from tarry.ports import FIRST, Event, JobRow, Listing, NewJob, Place, StoredEven
 from tarry.runtime.arguments import key_of
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.drive import Parts
+from tarry.runtime.hold import CLAIM_AHEAD
 from tarry.runtime.pulse import LOOK_EVERY
-from tarry.words import SECOND, Instant, micros
+from tarry.words import SECOND, Instant, Phase, micros
 
 _PRUNED_AT_ONCE = 500
 _PAUSE = SECOND // 20
@@ -92,9 +93,9 @@ class Jobs:
         finally:
             stop()
 
-    async def made(self, key: str, spec: JobSpec) -> tuple[JobRow, bool]:
-        """The job, and whether it was made now: somebody else may have been faster."""
-        return await self.stored(self._new(key, spec))
+    async def made(self, key: str, spec: JobSpec, owner: int | None = None) -> tuple[JobRow, bool]:
+        """The job, and whether it was made now: somebody else may have been faster. An owner takes it if it is wanted soon."""
+        return await self.stored(self._new(key, spec, owner))
 
     async def stored(self, job: NewJob) -> tuple[JobRow, bool]:
         """The job, and whether it was stored now: there may have been one with its key."""
@@ -109,9 +110,11 @@ class Jobs:
             await self._herald.write_down(row)
         return row, created
 
-    def _new(self, key: str, spec: JobSpec) -> NewJob:
+    def _new(self, key: str, spec: JobSpec, owner: int | None) -> NewJob:
         now = self._clock.now()
         state, _ = start(spec, key, now)
+        due = now if state.due is None else state.due
+        is_taken = owner is not None and due <= now + CLAIM_AHEAD
         return NewJob(
             namespace=self.namespace,
             key=key,
@@ -122,11 +125,13 @@ class Jobs:
             state=encode_state(state),
             phase=state.phase,
             created_at=now,
-            due=now if state.due is None else state.due,
+            due=due,
             deadline=state.deadline,
             max_polls=spec.limits.max_polls,
             floor=micros(spec.limits.min_interval),
             events=[Event("created", now)],
+            owner=owner if is_taken else None,
+            reserved=int(is_taken and state.phase is Phase.WAITING),
         )
 
 

@@ -17,9 +17,9 @@ from typing import TypeAlias
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import FIRST, JobRow, Place
 from tarry.runtime.drive import Parts
-from tarry.runtime.engine import CLAIM_AHEAD, Engine
+from tarry.runtime.engine import Engine
 from tarry.runtime.followed import Followed
-from tarry.runtime.hold import Hold
+from tarry.runtime.hold import CLAIM_AHEAD, Hold
 from tarry.runtime.retention import Retention
 from tarry.runtime.specs import stored, unknown_callable
 from tarry.runtime.stagger import LATE, MOST, Stagger

@@ -111,7 +111,9 @@ class Waiting:
 
     async def _row(self, key: str, spec: JobSpec | None, reuse: Reuse, patience: Micros | None) -> JobRow:
         """The row to wait for; a store that takes its time is waited for no longer than a job."""
-        coming = asyncio.create_task(self._attaching.row(key, spec, reuse), name=f"tarry attaches {key!r}")
+        coming = asyncio.create_task(
+            self._attaching.row(key, spec, reuse, self._engine.hand), name=f"tarry attaches {key!r}"
+        )
         try:
             # A caller without any patience looks once, and that is what this is.
             await asyncio.wait({coming}, timeout=patience / SECOND if patience else None)

@@ -104,6 +104,10 @@ class Together(Generic[Item, Answer]):
             waiting.set_result(answer)
 
 
+def _nobody(_row: JobRow) -> None:
+    """Nobody takes jobs."""
+
+
 def _give_up(line: Sequence[tuple[object, _Sure[Answer]]]) -> None:
     for _, waiting in line:
         waiting.give_up()
@@ -121,6 +125,9 @@ class Writer:
         self.reserve: Together[Grip, bool] = Together(partial(units.run, store.reserve))
         self.release: Together[Grip, bool] = Together(self._release)
         self.add: Together[NewJob, Added | TarryError] = Together(self._add, MOST_ADDED)
+        self.on_taken: Callable[[JobRow], object] = _nobody
+        """Called with each job that was taken as it was made, before whoever made it hears of it: they may have left."""
+        self._doubts: set[asyncio.Task[None]] = set()
         self.row: Together[int, JobRow | None] = Together(self._rows)
         self.glance: Together[int, Glance | None] = Together(self._glances)
         self.find: Together[Name, JobRow | TarryError | None] = Together(partial(units.ask, _each, store.find))
@@ -151,19 +158,46 @@ class Writer:
         ]
         for together in asking:
             together.end()
+        for doubt in self._doubts:
+            doubt.cancel()
 
     async def _add(self, jobs: Sequence[NewJob]) -> Sequence[Added | TarryError]:
         try:
-            return await self._units.ask(self._store.add_all, jobs)
+            all_added: Sequence[Added | TarryError] = await self._units.ask(self._store.add_all, jobs)
         except StoreUnavailable:
+            self._doubt(jobs)
             raise
         except TarryError:
             # One of them cannot be added, which is nothing to the others.
-            return [await self._added(job) for job in jobs]
+            all_added = [await self._added(job) for job in jobs]
+        for job, added in zip(jobs, all_added, strict=True):
+            if not isinstance(added, TarryError):
+                self._taken(job, added[0])
+        return all_added
+
+    def _taken(self, job: NewJob, row: JobRow) -> None:
+        if job.owner is not None and (row.owner, row.nonce) == (job.owner, job.token):
+            self.on_taken(row)
+
+    def _doubt(self, jobs: Sequence[NewJob]) -> None:
+        """Look for what was taken although no answer came, once the store is back: nobody else knows that it is held."""
+        for job in jobs:
+            if job.owner is not None:
+                doubt = asyncio.create_task(self._settle(job), name="tarry doubt")
+                self._doubts.add(doubt)
+                doubt.add_done_callback(self._doubts.discard)
+
+    async def _settle(self, job: NewJob) -> None:
+        row = await self._units.run(self._store.find, job.namespace, job.key)
+        if row is not None:
+            self._taken(job, row)
 
     async def _added(self, job: NewJob) -> Added | TarryError:
         try:
             return await self._units.ask(self._store.add, job)
+        except StoreUnavailable as error:
+            self._doubt([job])
+            return error
         except TarryError as error:
             return error
 

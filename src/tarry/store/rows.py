@@ -61,9 +61,16 @@ def glance(columns: Sequence[Any]) -> Glance:
         raise _damaged("", number, str(error)) from error
 
 
-def new_job(job: NewJob) -> dict[str, Any]:
-    """The columns of a job to create, but for those that begin alike for all."""
+def new_job(job: NewJob, owner: int | None) -> dict[str, Any]:
+    """The columns of a job to create, but for those that begin alike for all; an owner takes it at once."""
+    is_taken = owner is not None
+    is_open = job.max_polls is None or job.polls < job.max_polls
     return {
+        "owner": owner,
+        "nonce": job.token if is_taken else None,
+        "fence": int(is_taken),
+        "step": int(is_taken),
+        "reserved": int(is_taken and is_open and job.reserved == 1),
         "namespace": job.namespace,
         "key": job.key,
         "token": job.token,
@@ -74,7 +81,7 @@ def new_job(job: NewJob) -> dict[str, Any]:
         "phase": job.phase.value,
         "created_at": job.created_at,
         "due": job.due,
-        "wake": job.due,
+        "wake": None if is_taken else job.due,
         "deadline": job.deadline,
         "max_polls": job.max_polls,
         "floor": job.floor,

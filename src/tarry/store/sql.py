@@ -8,7 +8,7 @@ the one, and says so instead of writing twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -165,7 +165,10 @@ class SqlStore:
         for job in jobs:
             check_key(job.namespace, job.key)
         with self._database.write() as connection:
-            rows = [job_row(self._find_or_add(connection, job)) for job in jobs]
+            owners = {job.owner for job in jobs if job.owner is not None}
+            # Their rows are locked first, as by a claim: whoever declares one dead finds what it took.
+            alive = {owner for owner in sorted(owners) if self._workers.is_alive(connection, owner)}
+            rows = [job_row(self._find_or_add(connection, job, alive)) for job in jobs]
         return [(row, row.token == job.token) for row, job in zip(rows, jobs, strict=True)]
 
     def cancel(
@@ -287,12 +290,14 @@ class SqlStore:
             job = connection.scalar(self._sql.named, {"p_namespace": namespace, "p_key": key})
             return [] if job is None else read_after(connection, self._sql, job, key, after, limit)
 
-    def _find_or_add(self, connection: Connection, job: NewJob) -> Sequence[Any]:
+    def _find_or_add(self, connection: Connection, job: NewJob, alive: Collection[int | None]) -> Sequence[Any]:
         name = {"p_namespace": job.namespace, "p_key": job.key}
         found = connection.execute(self._sql.find, name).one_or_none()
         if found is None:
             add_spec(connection, self._sql, job.spec)
-            added = connection.execute(self._sql.add_job, new_job(job)).inserted_primary_key
+            added = connection.execute(
+                self._sql.add_job, new_job(job, job.owner if job.owner in alive else None)
+            ).inserted_primary_key
             append(connection, self._sql, int(added[0]) if added else 0, job.events)
             found = connection.execute(self._sql.find, name).one()
         return found

@@ -183,7 +183,7 @@ def _add_spec(spec: Table, dialect: Dialect) -> Insert:
 
 
 def _add_job(job: Table) -> Insert:
-    return insert(job).values(run=1, fence=0, step=0, cmd=0, paused=0, reserved=0, strikes=0, alone=0, told=0)
+    return insert(job).values(run=1, cmd=0, paused=0, strikes=0, alone=0, told=0)
 
 
 def _held(job: Table, new: Values, *, any_command: bool = False) -> ColumnElement[bool]:
