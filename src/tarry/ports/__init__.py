@@ -11,7 +11,7 @@ and may be run again with the same arguments after its answer was lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -222,6 +222,13 @@ class Store(Protocol):
         """A number that is another one after each commit, whoever made it; cheap to ask for.
 
         Another number may also mean nothing; the same one means that nothing changed.
+        """
+        ...
+
+    def listen(self, ring: Callable[[], object]) -> Callable[[], None] | None:
+        """Call `ring`, from any thread, soon after another process committed an outcome or a command; what ends that.
+
+        A hint: it may come late, for nothing, or never. None where nothing can be heard.
         """
         ...
 

@@ -18,6 +18,7 @@ from tarry.runtime.clock_watch import ClockWatch
 from tarry.runtime.drive import Drive, Parts
 from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
+from tarry.runtime.hearing import Hearing
 from tarry.runtime.hold import CLAIM_AHEAD, Hold
 from tarry.runtime.outbox import Outbox
 from tarry.runtime.pulse import LOOK_EVERY, Pulse
@@ -54,6 +55,7 @@ class Engine:
         self.upheavals = 0
         """How often many jobs may have become overdue at once: a worker died, or the clock jumped."""
         self._hurry = asyncio.Event()
+        self._hearing = Hearing(parts.store, parts.clock, self._look)
         parts.writer.on_taken = self._expect
 
     def follow(self, row: JobRow, spec: JobSpec | None) -> Followed:
@@ -87,6 +89,7 @@ class Engine:
                 else:
                     self.pulse.at = self._clock.now()
                     self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
+                    self._hearing.begin()
 
     async def deliver(self) -> None:
         """Begin what is owed and can be done here."""
@@ -156,7 +159,7 @@ class Engine:
         drained = asyncio.ensure_future(self._drained(loops))
         await asyncio.wait({hurried, drained}, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
         await _ended([hurried, drained])
-        ending = [*loops, *self.outbox.cut(), *([self._rounds] if self._rounds else [])]
+        ending = [*loops, *self.outbox.cut(), *self._hearing.end(), *([self._rounds] if self._rounds else [])]
         for each in ending:
             each.cancel()
         self._writer.end()
@@ -306,10 +309,14 @@ class Engine:
                     job.rouse()
 
     async def _round(self) -> None:
-        """Renew, free the jobs of the dead, and look at every job followed, if anything changed."""
+        """Renew, free the jobs of the dead, and look."""
         if not await self._worker.keep():
             await self._worker.keep()
         self.upheavals += await self._worker.bury()
+        await self._look()
+
+    async def _look(self) -> None:
+        """At what is owed, and at every job followed, if anything changed."""
         version = await self._units.run(self._store.version)
         if version != self._version or self.outbox.is_due:
             self.outbox.look()

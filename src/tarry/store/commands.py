@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Table, Update, bindparam, case, func, literal, select, update
@@ -17,10 +17,14 @@ from tarry.store.tables import Tables
 
 
 class Commands:
-    """Writes commands and new runs; each is a compare-and-swap on `step` and `cmd`."""
+    """Writes commands and new runs; each is a compare-and-swap on `step` and `cmd`.
 
-    def __init__(self, database: Database, tables: Tables, sql: Statements) -> None:
+    `tell` lets other processes hear of what a transaction commits.
+    """
+
+    def __init__(self, database: Database, tables: Tables, sql: Statements, tell: Callable[[Connection], None]) -> None:
         self._database = database
+        self._tell = tell
         self._sql = sql
         self._command = _command(tables.job)
         self._restart = _restart(tables.job)
@@ -47,6 +51,7 @@ class Commands:
         if spec is not None:
             add_spec(connection, self._sql, spec)
         append(connection, self._sql, job, events)
+        self._tell(connection)
 
 
 def _command(job: Table) -> Update:

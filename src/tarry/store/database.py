@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, TypeAlias
 
@@ -50,3 +51,22 @@ class Database(Protocol):
     def version(self) -> int:
         """A number that is another one after each commit, whoever made it; cheap to ask for."""
         ...
+
+    def tell(self, connection: Connection, name: str) -> None:
+        """When this transaction is committed, let those hear of it who listen to the name in other processes."""
+        ...
+
+    def listen(self, name: str, ring: Callable[[], object]) -> Callable[[], None] | None:
+        """Call `ring`, from any thread, for what others tell under this name; what ends that. None where nobody can hear."""
+        ...
+
+
+class Silent:
+    """A database that has no way to tell."""
+
+    def tell(self, connection: Connection, name: str) -> None:
+        """Nothing to do: the others look."""
+
+    def listen(self, name: str, ring: Callable[[], object]) -> Callable[[], None] | None:  # noqa: ARG002 - as it says
+        """Nothing is ever heard."""
+        return None

@@ -7,15 +7,18 @@ Every transaction brings its own settings along, in the one message that begins 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
 from sqlalchemy import URL, BigInteger, ColumnElement, Connection, Engine, event, literal_column, text
 
+from tarry.chance import token
 from tarry.store.database import Dialect
 from tarry.store.faults import translated
+from tarry.store.listening import Listener
 from tarry.store.servers import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
@@ -61,6 +64,8 @@ class Postgres(Server):
     def __init__(self, url: URL, *, clock: ColumnElement[int] | None = CLOCK) -> None:
         super().__init__(url.set(drivername="postgresql+psycopg"), clock)
         self._write = _WRITE
+        self._myself = token()
+        self._options = _CONNECT | ({} if "application_name" in url.query else {"application_name": "tarry"})
 
     def engine(self, *, size: int, reads_only: bool) -> Engine:
         """Its connections begin no transaction by themselves: the text below does."""
@@ -68,10 +73,7 @@ class Postgres(Server):
             size,
             isolation_level="AUTOCOMMIT",
             use_native_hstore=False,
-            connect_args={
-                **_CONNECT,
-                **({} if "application_name" in self.url.query else {"application_name": "tarry"}),
-            },
+            connect_args=self._options,
         )
 
         def begun(connection: Connection) -> None:
@@ -101,6 +103,16 @@ class Postgres(Server):
         """To the end of the transaction, so that what was made is seen by who comes next."""
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": zlib.crc32(name.encode())})
         yield
+
+    def tell(self, connection: Connection, name: str) -> None:
+        """By NOTIFY. The server makes such commits wait for each other, so it is for what is worth being heard of at once."""
+        connection.exec_driver_sql("SELECT pg_notify(%s, %s)", (name, self._myself))
+
+    def listen(self, name: str, ring: Callable[[], object]) -> Callable[[], None]:
+        """On a connection of its own, which is made anew when it breaks."""
+        args, options = self._sound().reader.dialect.create_connect_args(self.url)
+        connect = partial(_Bounded.connect, *args, **{**options, **self._options}, autocommit=True)
+        return Listener(connect, name, self._myself, ring).stop
 
 
 _SNAPSHOT = text("SELECT hashtextextended(CAST(pg_current_snapshot() AS text), 0)")

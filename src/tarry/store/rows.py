@@ -61,7 +61,7 @@ def glance(columns: Sequence[Any]) -> Glance:
         raise _damaged("", number, str(error)) from error
 
 
-def new_job(job: NewJob, owner: int | None) -> dict[str, Any]:
+def new_job(job: NewJob, owner: int | None = None) -> dict[str, Any]:
     """The columns of a job to create, but for those that begin alike for all; an owner takes it at once."""
     is_taken = owner is not None
     is_open = job.max_polls is None or job.polls < job.max_polls

@@ -23,7 +23,7 @@ from sqlalchemy import URL, ColumnElement, Connection, Engine, create_engine
 from sqlalchemy.pool import QueuePool
 
 from tarry.errors import StoreError
-from tarry.store.database import Dialect
+from tarry.store.database import Dialect, Silent
 from tarry.store.faults import translated
 from tarry.store.locks import Locks, NoLocks
 
@@ -50,7 +50,7 @@ class _Opened:
     reader: Engine
 
 
-class Server(ABC):
+class Server(Silent, ABC):
     """One database of a server."""
 
     dialect: Dialect

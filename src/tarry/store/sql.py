@@ -70,7 +70,9 @@ class SqlStore:
         self._sql = statements_on(self.tables, self._database.dialect)
         self._workers = Workers(self._database, self.tables, self._sql)
         self._backlog = Backlog(self._database, self.tables, self._sql)
-        self._commands = Commands(self._database, self.tables, self._sql)
+        self._channel = f"{self.tables.prefix}heard"
+        self._tell = partial(self._database.tell, name=self._channel)
+        self._commands = Commands(self._database, self.tables, self._sql, self._tell)
         self._retention = Retention(self._database, self.tables)
         self._owing = owing(self.tables.outbox, self.tables.job)
         self._holding = holding_on(self.tables, self._sql)
@@ -104,6 +106,10 @@ class SqlStore:
     def version(self) -> int:
         """A number that is another one after each commit, whoever made it."""
         return self._database.version()
+
+    def listen(self, ring: Callable[[], object]) -> Callable[[], None] | None:
+        """Call `ring`, from any thread, when another process committed an outcome or a command; what ends that."""
+        return self._database.listen(self._channel, ring)
 
     def register(self, uuid: str, now: Instant, ttl: Micros) -> int:
         """A worker with a lease until now + ttl; its id."""
@@ -146,7 +152,13 @@ class SqlStore:
 
     def checkpoint(self, writes: Sequence[Checkpoint]) -> list[bool]:
         """Commit all in one transaction; one that cannot be stored hurts only itself."""
-        return self._hold(partial(self._holding.checkpoint, writes=writes))
+
+        def write(connection: Connection, *, exact: bool) -> list[bool]:
+            if any(each.outcome is not None for each in writes):
+                self._tell(connection)
+            return self._holding.checkpoint(connection, writes, exact=exact)
+
+        return self._hold(write)
 
     def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
         """Give up held jobs, their permits unused, in one transaction."""
@@ -188,6 +200,7 @@ class SqlStore:
             if connection.execute(self._sql.cancel, params).rowcount == 1:
                 append(connection, self._sql, job, events)
                 self._owe(connection, job, owed, now)
+                self._tell(connection)
                 return True
             return connection.execute(self._sql.cancelled, params).first() is not None
 
@@ -222,6 +235,7 @@ class SqlStore:
                 return False
             append(connection, self._sql, job, [event])
             self._owe(connection, job, [DeliveryKind.CANCEL], now)
+            self._tell(connection)
             return True
 
     def told(self, told: Sequence[Told]) -> None:

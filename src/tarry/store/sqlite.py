@@ -29,7 +29,7 @@ from sqlalchemy.pool import NullPool, QueuePool, StaticPool
 
 from tarry.errors import StoreError, StoreUnavailable
 from tarry.store.compiled import COMPILED
-from tarry.store.database import Dialect
+from tarry.store.database import Dialect, Silent
 from tarry.store.faults import translated
 from tarry.store.files import Identity, check_same, create_private, network_kind
 from tarry.store.locks import Locks, NoLocks, locks_beside
@@ -53,7 +53,7 @@ class _Opened:
     watcher: sqlite3.Connection
 
 
-class SqliteFile:
+class SqliteFile(Silent):
     """One SQLite file. `library` (its version) and `network` (what kind holds a path) decide on the journal."""
 
     dialect: Dialect = "sqlite"
@@ -180,7 +180,7 @@ class SqliteFile:
             )
 
 
-class SqliteMemory:
+class SqliteMemory(Silent):
     """A private database in memory, on one connection; it lasts as long as this object."""
 
     dialect: Dialect = "sqlite"
