@@ -10,12 +10,13 @@ filled up with rows of NULL, which match nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
 from sqlalchemy import BigInteger, Connection, CursorResult, Dialect, Integer, Table, column, text
+
+from tarry.core.texts import plain_json_text
 
 Values: TypeAlias = Callable[[str], Any]
 """The values of one row, by name."""
@@ -85,7 +86,7 @@ class _Given:
     def _parameters(self, dialect: Dialect, rows: Sequence[Row]) -> tuple[int, tuple[Any, ...]]:
         """For how many rows the statement is to be, and what goes with it."""
         if dialect.name == "postgresql":
-            return 1, (json.dumps([dict(zip(self._types, row, strict=True)) for row in rows]),)
+            return 1, (plain_json_text([dict(zip(self._types, row, strict=True)) for row in rows]),)
         size = 1 << (len(rows) - 1).bit_length()
         return size, (*chain.from_iterable(rows), *(None,) * ((size - len(rows)) * len(self._types)))
 

@@ -23,6 +23,11 @@ def append_all(connection: Connection, sql: Statements, told: Sequence[tuple[int
     sql.trim.count(connection, [(job,) for job, _ in told])
 
 
+def begin(connection: Connection, sql: Statements, job: int, events: Sequence[Event]) -> None:
+    """As `append`, for a job that was just made: there is nothing older to drop."""
+    sql.add_events.count(connection, event_rows(job, events))
+
+
 def add_spec(connection: Connection, sql: Statements, spec: str) -> None:
     """Store the spec where it is not stored yet, and hold it to the end of the transaction."""
     row = {"p_hash": spec_hash(spec), "p_json": clean(spec)}

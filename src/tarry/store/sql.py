@@ -40,7 +40,7 @@ from tarry.store.doctor import Finding, examine
 from tarry.store.faults import Duplicate, Unstorable
 from tarry.store.holding import Missed, holding_on
 from tarry.store.inventory import Inventory, inventory
-from tarry.store.journal import add_spec, append, read_after
+from tarry.store.journal import add_spec, append, begin, read_after
 from tarry.store.migrations import migrate
 from tarry.store.retention import Retention
 from tarry.store.rows import check_key, claimed_row, clean, cleaned, fits, glance, job_row, new_job
@@ -312,7 +312,7 @@ class SqlStore:
             added = connection.execute(
                 self._sql.add_job, new_job(job, job.owner if job.owner in alive else None)
             ).inserted_primary_key
-            append(connection, self._sql, int(added[0]) if added else 0, job.events)
+            begin(connection, self._sql, int(added[0]) if added else 0, job.events)
             found = connection.execute(self._sql.find, name).one()
         return found
 
