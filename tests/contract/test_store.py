@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.errors import CheckpointError, SpecError, StoreError
+from tarry.errors import CheckpointError, SpecError, StoreError, StoreUnavailable
 from tarry.ports import Event, Listing, NewJob
 from tarry.store.statements import KEEP_EVENTS
 from tarry.words import SECOND, Outcome, Phase
@@ -157,6 +157,17 @@ def test_many_are_created_at_once(bench: Bench) -> None:
     assert added[1][0] == old
     assert added[0][0] == added[2][0] == bench.store.find("default", "a")
     assert bench.store.add_all([*jobs, new_job("b")])[0] == added[0]
+
+
+def test_a_job_that_is_forgotten_meanwhile_is_looked_for_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole call is a passing fault, and made again: then the key is free."""
+    job = bench.store.tables.job
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.store._sql, "by_id", bench.store._sql.by_id.where(job.c.key != "a"))
+        with pytest.raises(StoreUnavailable):
+            bench.store.add_all([new_job("a"), new_job("b")])
+    assert [created for _, created in bench.store.add_all([new_job("a"), new_job("b")])] == [True, True]
+    assert bench.count("tarry_job") == 2
 
 
 def test_where_one_cannot_be_created_none_is(bench: Bench) -> None:

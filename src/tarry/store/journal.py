@@ -23,9 +23,9 @@ def append_all(connection: Connection, sql: Statements, told: Sequence[tuple[int
     sql.trim.count(connection, [(job,) for job, _ in told])
 
 
-def begin(connection: Connection, sql: Statements, job: int, events: Sequence[Event]) -> None:
-    """As `append`, for a job that was just made: there is nothing older to drop."""
-    sql.add_events.count(connection, event_rows(job, events))
+def begin(connection: Connection, sql: Statements, told: Sequence[tuple[int, Sequence[Event]]]) -> None:
+    """As `append_all`, for jobs that were just made: there is nothing older to drop."""
+    sql.add_events.count(connection, [row for job, events in told for row in event_rows(job, events)])
 
 
 def add_spec(connection: Connection, sql: Statements, spec: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import URL, Connection, Engine
 
 from tarry.deliveries import Deliveries
-from tarry.errors import CheckpointError, StoreError
+from tarry.errors import CheckpointError, StoreError, StoreUnavailable
 from tarry.ports import (
     Checkpoint,
     Command,
@@ -180,8 +180,18 @@ class SqlStore:
             owners = {job.owner for job in jobs if job.owner is not None}
             # Their rows are locked first, as by a claim: whoever declares one dead finds what it took.
             alive = {owner for owner in sorted(owners) if self._workers.is_alive(connection, owner)}
-            rows = [job_row(self._find_or_add(connection, job, alive)) for job in jobs]
-        return [(row, row.token == job.token) for row, job in zip(rows, jobs, strict=True)]
+            new: dict[int, NewJob] = {}
+            numbers = [self._found_or_made(connection, job, alive, new) for job in jobs]
+            begin(connection, self._sql, [(number, job.events) for number, job in new.items()])
+            rows = {
+                row.id: row
+                for ids in _chunks(sorted(set(numbers)))
+                for row in map(job_row, connection.execute(self._sql.by_id, {"p_ids": ids}))
+            }
+            if len(rows) < len(set(numbers)):
+                raise StoreUnavailable("a job was forgotten while it was looked at")
+        added = [(rows[number], job) for number, job in zip(numbers, jobs, strict=True)]
+        return [(row, row.token == job.token) for row, job in added]
 
     def cancel(
         self, job: int, step: int, state: str, now: Instant, events: Sequence[Event], owed: Sequence[DeliveryKind] = ()
@@ -304,17 +314,20 @@ class SqlStore:
             job = connection.scalar(self._sql.named, {"p_namespace": namespace, "p_key": key})
             return [] if job is None else read_after(connection, self._sql, job, key, after, limit)
 
-    def _find_or_add(self, connection: Connection, job: NewJob, alive: Collection[int | None]) -> Sequence[Any]:
-        name = {"p_namespace": job.namespace, "p_key": job.key}
-        found = connection.execute(self._sql.find, name).one_or_none()
-        if found is None:
+    def _found_or_made(
+        self, connection: Connection, job: NewJob, alive: Collection[int | None], new: dict[int, NewJob]
+    ) -> int:
+        """The id of the job with this key; one that is made now is put with the `new` ones."""
+        found = connection.scalar(self._sql.named, {"p_namespace": job.namespace, "p_key": job.key})
+        if found is not None:
+            return int(found)
+        if all(job.spec != other.spec for other in new.values()):
             add_spec(connection, self._sql, job.spec)
-            added = connection.execute(
-                self._sql.add_job, new_job(job, job.owner if job.owner in alive else None)
-            ).inserted_primary_key
-            begin(connection, self._sql, int(added[0]) if added else 0, job.events)
-            found = connection.execute(self._sql.find, name).one()
-        return found
+        values = new_job(job, job.owner if job.owner in alive else None)
+        added = connection.execute(self._sql.add_job, values).inserted_primary_key
+        number = int(added[0]) if added else 0
+        new[number] = job
+        return number
 
     def _claim(
         self, connection: Connection, worker: int, nonce: str, ids: list[int], permit_until: Instant | None
