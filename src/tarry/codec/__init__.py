@@ -20,7 +20,7 @@ from tarry.codec.observations import (
     decode_observation,
     decode_timeline,
     encode_observation,
-    says_the_same,
+    what_it_says,
 )
 from tarry.codec.reading import VERSION
 from tarry.codec.rows import state_of
@@ -46,6 +46,6 @@ __all__ = [
     "encode_status_url",
     "encode_validators",
     "fingerprint",
-    "says_the_same",
     "state_of",
+    "what_it_says",
 ]

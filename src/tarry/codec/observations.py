@@ -70,9 +70,9 @@ def encode_observation(seen: Observation, keep: str | None = None) -> str:
     return f"{plain_json_text(told)[:-1]}{shown}{times}}}"
 
 
-def says_the_same(stored: str | None, other: str) -> bool:
-    """Whether two stored observations differ at most in their times and headers."""
-    return stored is not None and stored.rpartition(_TIMES)[0] == other.rpartition(_TIMES)[0]
+def what_it_says(stored: str) -> str:
+    """A stored observation without its times and headers: two that say the same differ at most in those."""
+    return stored.rpartition(_TIMES)[0]
 
 
 def decode_observation(stored: str) -> Observation:

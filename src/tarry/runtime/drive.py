@@ -96,20 +96,20 @@ class Drive:
 
         Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
-        await self._herald.catch_up(hold.row)
-        while job.waiters and not hold.row.paused and job.runs_here(hold.spec):
+        await self._herald.catch_up(hold.entry)
+        while job.waiters and not hold.entry.paused and job.runs_here(hold.spec):
             job.cmd = hold.grip.cmd
             try:
                 after = await self._next(job, hold)
             except _Commanded as commanded:
                 hold = commanded.hold
-                await self._herald.catch_up(hold.row)
+                await self._herald.catch_up(hold.entry)
                 continue
             if after is None:
                 return
             hold = after
         await self._writer.release(hold.grip)
-        await self._herald.write_down(hold.row)
+        await self._herald.write_down(hold.entry)
 
     def _next(self, job: Followed, hold: Hold) -> Awaitable[Hold | None]:
         """What comes next for the job, done; None when it is no longer held. Raises `_Commanded`."""
@@ -254,8 +254,8 @@ class Drive:
         return hold, await self._sent(hold, call)
 
     def _sent(self, hold: Hold, call: Call) -> Awaitable[Observation]:
-        row = hold.row
-        return self._calls.make(hold.spec, call, row.key, hold.answers, row.token, row.carried)
+        entry = hold.entry
+        return self._calls.make(hold.spec, call, entry.key, hold.answers, entry.token, entry.carried)
 
     async def _submitted(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""
@@ -277,7 +277,7 @@ class Drive:
         try:
             async with asyncio.timeout(call.timeout / SECOND):
                 judge = partial(step, spec, state, seen, self._clock.now(), answers)
-                return await self._aside.run(hold.row.token, judge)
+                return await self._aside.run(hold.entry.token, judge)
         except TimeoutError:
             error = CallError(ErrorKind.CONDITION, _slow(spec))
         except Misbehaved as misbehaved:
@@ -299,7 +299,7 @@ class Drive:
         return after if seen is None else after.showing(seen)
 
     async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
-        told = self._herald.told(hold.row)
+        told = self._herald.told(hold.entry)
         if told is not None:
             write = replace(write, told=told)
         if not await self._writer.checkpoint(write):
@@ -307,9 +307,9 @@ class Drive:
             raise LeaseLost(f"job {job.key!r}: a checkpoint cannot be stored")
         after = hold.committed(write, state)
         if write.events:
-            await self._herald.tell_new(after.row)
+            await self._herald.tell_new(after.entry)
         if write.outcome is not None or write.release:
-            await self._herald.write_down(after.row)
+            await self._herald.write_down(after.entry)
         if write.owed:
             self._look()
         return after

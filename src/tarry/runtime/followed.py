@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from contextvars import Context
 
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
@@ -15,6 +16,9 @@ from tarry.runtime.specs import stored, stored_with, unknown_callable
 from tarry.words import DAY, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
+
+_NO_CONTEXT = Context()
+"""Of what rouses a job: it needs none, and a copy for each rest would be one more thing to keep."""
 
 LONGEST: Micros = DAY
 """The longest rest before the clock is read again; where the clock jumps, all rests are measured anew (`recount`)."""
@@ -140,7 +144,7 @@ class Followed:
             if left is None:
                 await bell
                 continue
-            alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount)
+            alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount, context=_NO_CONTEXT)
             try:
                 await bell
             finally:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from tarry.ports import JobRow, StoredEvent
 from tarry.runtime.bulletin import Bulletin
+from tarry.runtime.entry import Told
 from tarry.runtime.writer import Writer
 
 _PAGE = 1000
@@ -46,19 +47,19 @@ class Herald:
         """Rouse those who watch a job; whoever holds it tells what was added to it, or will once it is held."""
         self._bulletin.ring(key)
 
-    def told(self, row: JobRow) -> int | None:
+    def told(self, row: Told) -> int | None:
         """How far the job's events were told here, to be written down; None where nobody is told, or it is known."""
         if not self._bulletin.has_listener:
             return None
         told = self._bulletin.told(row.id, row.run)
         return told if told > row.told else None
 
-    async def catch_up(self, row: JobRow) -> None:
+    async def catch_up(self, row: Told) -> None:
         """Tell what was not told of the job by the time its row was read."""
         if max(row.told, self._bulletin.told(row.id, row.run)) < row.event_seq:
             await self.tell_new(row)
 
-    async def tell_new(self, row: JobRow) -> None:
+    async def tell_new(self, row: Told) -> None:
         """Tell what is stored of the job and was not told, whoever stored it."""
         if not self._bulletin.has_listener:
             self._bulletin.ring(row.key)
@@ -67,12 +68,12 @@ class Herald:
         cursor = (1, known)  # what was not told of an earlier run is still to be told
         self._bulletin.tell(row.id, await self._writer.events((self._namespace, row.key, cursor, _PAGE)))
 
-    async def catch_up_with_end(self, row: JobRow) -> None:
+    async def catch_up_with_end(self, row: Told) -> None:
         """As `catch_up`, of a job that is over: whoever ended it may have died before it told."""
         await self.catch_up(row)
         await self.write_down(row)
 
-    async def write_down(self, row: JobRow) -> None:
+    async def write_down(self, row: Told) -> None:
         """Remember for good how far the events of a job that nobody holds were told."""
         told = self.told(row)
         if told is not None:

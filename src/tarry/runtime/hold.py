@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Self
 
-from tarry.codec import encode_observation, encode_state, says_the_same, state_of
+from tarry.codec import encode_observation, encode_state, state_of
 from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
 from tarry.core.deliveries import owed
@@ -25,9 +24,10 @@ from tarry.core.validators import is_unchanged
 from tarry.frozen import quick, replace
 from tarry.ports import SUSPECT, Checkpoint, Event, Grip, JobRow
 from tarry.runtime.changes import changes
+from tarry.runtime.entry import Entry, said
 from tarry.runtime.hosts import host_of
 from tarry.runtime.timeline import extended
-from tarry.runtime.values import answers_of, changed_texts, moved_to
+from tarry.runtime.values import answers_of, answers_with, changed_texts, moved_to
 from tarry.words import SECOND, CallKind, Instant, Micros, Phase, WaitSource
 
 RESERVE_WITHIN: Micros = 5 * SECOND
@@ -41,10 +41,6 @@ CLAIM_AHEAD: Micros = 2 * SECOND
 
 _POLL = CallKind.POLL
 _POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
-_OF_ANSWERS = frozenset({"submit", "baseline", "poll", "status_url", "validators"})
-_TEXTS = (*_OF_ANSWERS, "last", "carried")
-_OTHERS = attrgetter(*_TEXTS)
-_SENDING = Phase.SENDING
 _NEXT = {
     Phase.PREPARING: CallKind.BASELINE,
     Phase.SUBMITTING: CallKind.SUBMIT,
@@ -62,7 +58,7 @@ class Hold:
     tells the last answer from others without reading its body, if it can be told.
     """
 
-    row: JobRow
+    entry: Entry
     spec: JobSpec
     state: JobState
     grip: Grip
@@ -73,7 +69,7 @@ class Hold:
     @classmethod
     def of(cls, row: JobRow, spec: JobSpec) -> Self:
         """The hold of a row just claimed; `spec` is what its text says."""
-        return cls(row, spec, state_of(row), row.grip, permit=row.reserved == 1, answers=answers_of(row))
+        return cls(Entry.of(row), spec, state_of(row), row.grip, permit=row.reserved == 1, answers=answers_of(row))
 
     def commanded(self, row: JobRow, spec: JobSpec) -> Self:
         """The hold after a command came; a permit that was spent stays spent."""
@@ -87,12 +83,12 @@ class Hold:
     @property
     def is_suspect(self) -> bool:
         """Whether the job is called alone, since processes ended in which it may have been called."""
-        return self.row.strikes >= SUSPECT
+        return self.entry.strikes >= SUSPECT
 
     def host(self, kind: CallKind) -> str:
         """The host that a call of this kind goes to."""
         answers = self.answers
-        values = answers.values(self.row.key, self.spec.input)
+        values = answers.values(self.entry.key, self.spec.input)
         return host_of(self.spec.target(kind), values, current(self.spec, answers) if kind is CallKind.POLL else None)
 
     def staggered(self, start: Instant | None, now: Instant) -> Self:
@@ -128,27 +124,21 @@ class Hold:
         if last is not None:
             texts["last"] = last
         if seen.kind is _POLL:
-            texts["timeline"] = extended(self.row.timeline, self.state, state)
+            texts["timeline"] = extended(self.entry.timeline, self.state, state)
         events = changes(self.state, state, seen.kind, now, moved_to=moved_to(before, after))
         return self._write(state, events, carried=seen.carried, **texts, **more)
 
     def committed(self, write: Checkpoint, state: JobState) -> Self:
         """The hold after the write was applied."""
-        texts = {} if write.timeline is None else {"timeline": write.timeline}
-        others = _OTHERS(write)
-        if any(others):
-            texts |= {name: text for name, text in zip(_TEXTS, others, strict=True) if text is not None}
-        row = replace(
-            self.row,
-            max_polls=write.max_polls,
-            event_seq=self.row.event_seq + len(write.events),
-            told=max(self.row.told, write.told or 0),
-            strikes=self.row.strikes if write.phase is _SENDING else 0,
-            **texts,
-        )
         grip = replace(self.grip, step=self.grip.step + 1)
-        answers = self.answers if _OF_ANSWERS.isdisjoint(texts) else answers_of(row)
-        return replace(self, row=row, state=state, grip=grip, permit=write.reserved == 1, answers=answers)
+        return replace(
+            self,
+            entry=self.entry.written(write),
+            state=state,
+            grip=grip,
+            permit=write.reserved == 1,
+            answers=answers_with(self.answers, write),
+        )
 
     def showing(self, seen: Observation) -> Self:
         """The hold after what was seen was committed."""
@@ -183,12 +173,12 @@ class Hold:
             return None
         last = encode_observation(seen, self.spec.keep)
         # One that says what the last one said is written when the job is over, with its own times.
-        return None if state.outcome is None and says_the_same(self.row.last, last) else last
+        return None if state.outcome is None and said(last) == self.entry.said else last
 
     def _waiting(self, state: JobState, wait: Micros) -> dict[str, Any]:
         """What goes with a wait: the next poll's permit where that is near, the job's release where it is far."""
         polls_next = state.phase in _POLLED
-        is_open = self.row.max_polls is None or state.polls < self.row.max_polls
+        is_open = self.entry.max_polls is None or state.polls < self.entry.max_polls
         reserve = polls_next and is_open and wait <= RESERVE_WITHIN
         return {"reserved": int(reserve), "release": wait > RELEASE_BEYOND}
 

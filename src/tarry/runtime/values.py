@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from tarry.codec import (
@@ -17,7 +19,7 @@ from tarry.core.answers import Answers, answer
 from tarry.core.observation import Observation
 from tarry.core.origin import masked
 from tarry.frozen import replace
-from tarry.ports import JobRow
+from tarry.ports import Checkpoint, JobRow
 
 
 def answers_of(row: JobRow) -> Answers:
@@ -29,6 +31,24 @@ def answers_of(row: JobRow) -> Answers:
         status_url=decode_status_url(row.status_url),
         validators=decode_validators(row.validators),
     )
+
+
+def answers_with(known: Answers, write: Checkpoint) -> Answers:
+    """What was answered by the time of this write, as it will be read back."""
+    texts = _WRITTEN(write)
+    if not any(texts):
+        return known
+    return replace(known, **{name: _DECODE[name](text) for name, text in zip(_DECODE, texts, strict=True) if text})
+
+
+_DECODE: dict[str, Callable[[str], Any]] = {
+    "submit": decode_answer,
+    "baseline": decode_answer,
+    "poll": decode_answer,
+    "status_url": decode_status_url,
+    "validators": decode_validators,
+}
+_WRITTEN = attrgetter(*_DECODE)
 
 
 def changed_texts(before: Answers, after: Answers, seen: Observation) -> dict[str, Any]:
