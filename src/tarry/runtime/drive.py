@@ -35,7 +35,7 @@ from tarry.runtime.pulse import Pulse
 from tarry.runtime.units import Units
 from tarry.runtime.worker import Worker
 from tarry.runtime.writer import Writer
-from tarry.words import SECOND, CallKind, ErrorKind
+from tarry.words import SECOND, CallKind, ErrorKind, Instant, Micros
 
 _NEVER = Expression("`false`")
 _LIGHT = 10_000
@@ -58,6 +58,12 @@ class Parts:
     namespace: str
     writer: Writer
 
+
+PARK_BEYOND: Micros = SECOND
+"""A wait longer than this keeps no task: what is held of a job meanwhile is a quarter of what it takes with one."""
+
+Parked: TypeAlias = tuple[Hold, Instant]
+"""A job that is held through a wait, and until when."""
 
 _Made: TypeAlias = tuple[Hold, Call, Observation]
 """A call that was made, as it was by then, what it saw, and the job after it."""
@@ -91,36 +97,43 @@ class Drive:
         self._herald = parts.herald
         self.gate = Gate()
 
-    async def run(self, job: Followed, hold: Hold) -> None:
+    async def run(self, job: Followed, hold: Hold) -> Parked | None:
         """Drive until the job is over, nobody waits any more, or the wait is long.
 
-        Raises `LeaseLost` when another worker took the job; nothing was written then.
+        Of one that is to be held through a wait without a task the hold, and until when; None where it is not held
+        any more. Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
         await self._herald.catch_up(hold.entry)
         while job.waiters and not hold.entry.paused and job.runs_here(hold.spec):
             job.cmd = hold.grip.cmd
+            state, decision = resume(hold.spec, hold.state, self._clock.now())
+            if isinstance(decision, Wait) and self._may_park(job, decision.due):
+                job.looked.set()
+                return hold.resumed(state), decision.due
             try:
-                after = await self._next(job, hold)
+                after = await self._next(job, hold, state, decision)
             except _Commanded as commanded:
                 hold = commanded.hold
                 await self._herald.catch_up(hold.entry)
                 continue
             if after is None:
-                return
+                return None
             hold = after
         await self._writer.release(hold.grip)
         await self._herald.write_down(hold.entry)
+        return None
 
-    def _next(self, job: Followed, hold: Hold) -> Awaitable[Hold | None]:
+    def _may_park(self, job: Followed, due: Instant) -> bool:
+        return due - self._clock.now() > PARK_BEYOND and not job.is_taken and not job.is_roused
+
+    def _next(self, job: Followed, hold: Hold, state: JobState, decision: Decision) -> Awaitable[Hold | None]:
         """What comes next for the job, done; None when it is no longer held. Raises `_Commanded`."""
-        state, decision = resume(hold.spec, hold.state, self._clock.now())
         if isinstance(decision, Stop):
             return self._settle(job, hold, state, decision, None)
-        resumed = hold if state is hold.state else replace(hold, state=state)
         if isinstance(decision, Wait):
             job.looked.set()
-            return self._rest(job, resumed, decision.due)
-        return self._call(job, resumed, decision)
+            return self._rest(job, hold.resumed(state), decision.due)
+        return self._call(job, hold.resumed(state), decision)
 
     async def _rest(self, job: Followed, hold: Hold, due: int) -> Hold:
         """Rest until `due` or until roused, then look for commands."""

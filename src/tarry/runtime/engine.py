@@ -15,7 +15,7 @@ from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, ResultUnavailable, TarryError
 from tarry.ports import Checkpoint, JobRow
 from tarry.runtime.clock_watch import ClockWatch
-from tarry.runtime.drive import Drive, Parts
+from tarry.runtime.drive import Drive, Parked, Parts
 from tarry.runtime.fetching import Fetching
 from tarry.runtime.followed import Followed
 from tarry.runtime.hearing import Hearing
@@ -182,24 +182,37 @@ class Engine:
             await self.ready()
             if first is not None:
                 await first()
-            while job.waiters and not job.over.done():
+            while job.parked is None and job.waiters and not job.over.done():
                 await self._advance(job)
         except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
             job.fail(error)
         finally:
-            job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
-            del self._jobs[job.id], self._loops[job.id]
+            del self._loops[job.id]
+            if job.parked is None:
+                job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
+                del self._jobs[job.id]
+
+    def _go_on(self, job: Followed) -> None:
+        """The wait of a parked job is over, or it was roused."""
+        self._loops[job.id] = asyncio.create_task(
+            self._loop(job, partial(self._drive_on, job)), name=f"tarry {job.key}"
+        )
+
+    async def _drive_on(self, job: Followed) -> None:
+        hold, job.parked = job.parked, None
+        if hold is not None:
+            await self._driven(job, self._drive.run(job, hold))
 
     async def _drive_expected(self, job: Followed, row: JobRow) -> None:
         """Drive a job as soon as somebody waits for it; it is given back where whoever made it left before that."""
         await job.rest(self._clock.now() + SECOND)
-        await self._driven(job, Hold.of(row, job.spec_of(row.spec)))
+        await self._driven(job, self._drive.run(job, Hold.of(row, job.spec_of(row.spec))))
 
     async def _drive_taken(self, job: Followed, row: JobRow, start: Instant | None) -> None:
         """Drive a job that nobody may wait for: what goes wrong is told to the log and to those who wait later."""
         try:
             hold = Hold.of(row, job.spec_of(row.spec)).staggered(start, self._clock.now())
-            await self._driven(job, hold)
+            await self._driven(job, self._drive.run(job, hold))
             if hold.spec.fetch is not None:
                 await self._fetch_taken(job)
         except ResultUnavailable as missing:
@@ -222,30 +235,44 @@ class Engine:
 
     async def _advance(self, job: Followed) -> None:
         """Look once, then hold and drive the job, or rest until it can be held."""
+        driving = await self._driving(job)
+        if driving is not None:
+            await self._driven(job, driving)
+
+    async def _driving(self, job: Followed) -> Awaitable[Parked | None] | None:
+        """The drive of the job as it was claimed; None after a rest, where it cannot be held now, and once it is over.
+
+        Who awaits it keeps nothing of how the job was then, for as long as it may wait.
+        """
         row = await self._writer.row(job.id)
         if row is None:
             raise JobNotFound(f"job {job.key!r} is gone from the store")
         if row.outcome is not None:
             await self._fetching.run(job, row)
-            return
+            return None
         wanted_at = job.wanted(self._wanted_at(job, row), row)
         hold = await self._held(job, row, wanted_at)
-        if hold is None:
-            job.looked.set()
-            # A job that another holds, or that is paused, rouses its loop when it moves on.
-            at_once, is_idle = self._clock.now() + LOOK_EVERY, row.owner is not None or row.paused
-            await job.rest(None if is_idle else max(wanted_at - CLAIM_AHEAD, at_once))
-            return
-        await self._driven(job, hold)
+        if hold is not None:
+            return self._drive.run(job, hold)
+        job.looked.set()
+        # A job that another holds, or that is paused, rouses its loop when it moves on.
+        at_once, is_idle = self._clock.now() + LOOK_EVERY, row.owner is not None or row.paused
+        await job.rest(None if is_idle else max(wanted_at - CLAIM_AHEAD, at_once))
+        return None
 
-    async def _driven(self, job: Followed, hold: Hold) -> None:
+    async def _driven(self, job: Followed, driving: Awaitable[Parked | None]) -> None:
+        """Drive it until it is not held any more, or has to wait for long: then it is parked."""
         try:
-            await self._drive.run(job, hold)
+            parked = await driving
+            if parked is not None:
+                job.parked, due = parked
+                job.park(due, partial(self._go_on, job))
         except LeaseLost as lost:
             self.refused += 1
             log.info("%s", lost)
         finally:
-            job.held_by = None
+            if job.parked is None:
+                job.held_by = None
 
     def _wanted_at(self, job: Followed, row: JobRow) -> Instant:
         """When the job wants its next call; a clock that was set back does not put it off.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
+from tarry.runtime.hold import Hold
 from tarry.runtime.signal import Signal
 from tarry.runtime.specs import stored, stored_with, unknown_callable
 from tarry.words import DAY, SECOND, Instant, Micros
@@ -30,12 +31,15 @@ class Followed:
     Several callers share one of these: `waiters` counts them, `over` holds
     the final row, and `looked` rings once the loop has done what could be done at once.
     `is_taken` while a worker is one of the waiters, who leaves when the job is not held
-    any more; then `driven` rings, and `broke` says whether that was an accident.
+    any more; then `driven` rings, and `broke` says whether that was an accident. `parked` is what is held of it
+    while it rests without a task.
     """
 
     __slots__ = (
+        "_alarm",
         "_bell",
         "_clock",
+        "_go_on",
         "_is_foreign",
         "_is_roused",
         "_read",
@@ -51,6 +55,7 @@ class Followed:
         "key",
         "looked",
         "over",
+        "parked",
         "waiters",
     )
 
@@ -73,6 +78,9 @@ class Followed:
         self._clock = clock
         self._is_roused = False
         self._bell: asyncio.Future[None] | None = None
+        self.parked: Hold | None = None
+        self._go_on: Callable[[], None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
 
     def finish(self, row: JobRow) -> None:
         """The job is over."""
@@ -94,7 +102,11 @@ class Followed:
 
     def recount(self) -> None:
         """Have the rest measured anew: the clock was set, or the machine slept."""
-        if self._bell is not None and not self._bell.done():
+        if self._go_on is not None and self._alarm is not None:
+            self._alarm.cancel()
+            go_on, self._go_on = self._go_on, None
+            go_on()
+        elif self._bell is not None and not self._bell.done():
             self._bell.set_result(None)
 
     def glanced(self, seen: Glance | None) -> None:
@@ -132,6 +144,17 @@ class Followed:
             log.log(level, "job %r is left to others: %s", self.key, unknown)
             self._is_foreign = True
         return unknown is None
+
+    @property
+    def is_roused(self) -> bool:
+        """Whether it is to look again."""
+        return self._is_roused
+
+    def park(self, until: Instant, go_on: Callable[[], None]) -> None:
+        """Rest without a task: `go_on` is called once, by then, or when the job is roused or measured anew."""
+        self._go_on = go_on
+        left = min(max(until - self._clock.now(), 0), LONGEST)
+        self._alarm = asyncio.get_running_loop().call_later(left / SECOND, self.recount, context=_NO_CONTEXT)
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""

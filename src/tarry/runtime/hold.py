@@ -98,6 +98,10 @@ class Hold:
         state = replace(self.state, due=start, wait=start - now, wait_source=WaitSource.STAGGER)
         return replace(self, state=state)
 
+    def resumed(self, state: JobState) -> Self:
+        """The hold with the state that the job is resumed with: mostly its own."""
+        return self if state is self.state else replace(self, state=state)
+
     def polling(self, now: Instant) -> Self:
         """The poll is about to leave: its permit is used up, and never comes back."""
         return replace(self, permit=False, state=sending(self.state, CallKind.POLL, now))
