@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from tarry import Request, WaitTimeout
+from tarry import CheckpointError, JobResult, Request, WaitTimeout
+from tarry.ports import StoredEvent
+from tarry.store import MemoryStore
 from tarry.testing import Answer, ScriptedJob
 from tarry.words import SECOND
 from tests.pollers import QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
+
+
+class Unreadable(MemoryStore):
+    """A store in which one job's events are damaged."""
+
+    def events(self, namespace: str, key: str, after: tuple[int, int], limit: int) -> list[StoredEvent]:
+        if key == "ails":
+            raise CheckpointError("an event is damaged")
+        return super().events(namespace, key, after, limit)
+
+
+def in_turn() -> Any:
+    """A callable that answers with each state of a job."""
+    answers = iter([QUEUED, RUNNING, SUCCEEDED])
+
+    def poll() -> Any:
+        return next(answers)
+
+    return poll
 
 
 def test_what_was_told_is_not_told_again() -> None:
@@ -122,3 +144,16 @@ def test_what_is_delivered_while_a_result_is_fetched_hides_nothing() -> None:
     world.run(main)
     assert world.kinds()[-3:] == ["finished", "delivered", "fetched"]
     assert [event.seq for event in world.told] == list(range(1, len(world.told) + 1))
+
+
+def test_events_that_cannot_be_read_are_one_jobs_trouble() -> None:
+    """What others committed at the same time is read for them all the same."""
+    world = World([QUEUED], store=Unreadable())
+    specs = {key: polled(poll=in_turn(), result=None) for key in ("ails", "orders", "parcels")}
+
+    async def main() -> dict[str, Any]:
+        async with world.poller() as poller:
+            return await poller.await_all(specs)
+
+    ended = world.run(main)
+    assert [type(each) for each in ended.values()] == [CheckpointError, JobResult, JobResult]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tarry.errors import TarryError
 from tarry.ports import JobRow, StoredEvent
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.entry import Told
@@ -66,7 +67,10 @@ class Herald:
             return
         known = max(row.told, self._bulletin.told(row.id, row.run))
         cursor = (1, known)  # what was not told of an earlier run is still to be told
-        self._bulletin.tell(row.id, await self._writer.events((self._namespace, row.key, cursor, _PAGE)))
+        events = await self._writer.events((self._namespace, row.key, cursor, _PAGE))
+        if isinstance(events, TarryError):
+            raise events
+        self._bulletin.tell(row.id, events)
 
     async def catch_up_with_end(self, row: Told) -> None:
         """As `catch_up`, of a job that is over: whoever ended it may have died before it told."""

@@ -131,7 +131,7 @@ class Writer:
         self.row: Together[int, JobRow | None] = Together(self._rows)
         self.glance: Together[int, Glance | None] = Together(self._glances)
         self.find: Together[Name, JobRow | TarryError | None] = Together(partial(units.ask, _each, store.find))
-        self.events: Together[Since, list[StoredEvent]] = Together(partial(units.run, _all, store.events))
+        self.events: Together[Since, list[StoredEvent] | TarryError] = Together(partial(units.run, _each, store.events))
         self.told: Together[Told, None] = Together(self._told)
         self._claims: dict[int, Together[int, JobRow | None]] = {}
 
@@ -223,13 +223,11 @@ class Writer:
         return [found.get(job) for job in jobs]
 
 
-def _all(call: Callable[..., Answer], items: Sequence[tuple[Any, ...]]) -> list[Answer]:
-    """What the call says to each: many small looks go to the store's thread and back as one."""
-    return [call(*item) for item in items]
-
-
 def _each(call: Callable[..., Answer], items: Sequence[tuple[Any, ...]]) -> list[Answer | TarryError]:
-    """As `_all`; an error is the answer to the item that it is about."""
+    """What the call says to each: many small looks go to the store's thread and back as one.
+
+    An error is the answer to the item that it is about.
+    """
     answers: list[Answer | TarryError] = []
     for item in items:
         try:
