@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def serve(answer: Answer) -> AsyncIterator[RawServer]:
+async def serve(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """A server on loopback that answers every request with these bytes, or as this function does."""
     seen = RawServer()
     under_way: set[asyncio.Task[None]] = set()
@@ -91,8 +92,8 @@ async def serve(answer: Answer) -> AsyncIterator[RawServer]:
             with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    server = await asyncio.start_server(converse, "127.0.0.1", 0)
-    seen.origin = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(converse, "127.0.0.1", 0, ssl=tls)
+    seen.origin = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield seen
     finally:

@@ -93,7 +93,9 @@ class Lanes:
         return _Target(below, (url.raw_scheme, url.raw_host, url.port), ("Host", url.netloc.decode("ascii")))
 
     def _message(self, request: Prepared, target: _Target, progress: Progress | None) -> Any:
-        headers = [target.host, *request.headers, self._agent, _ENCODING]
+        headers = [target.host, *request.headers, _ENCODING]
+        if not any(name.lower() == "user-agent" for name, _ in request.headers):
+            headers.append(self._agent)
         if request.content or request.method in _WITH_BODY:
             headers.append(("Content-Length", str(len(request.content or b""))))
         extensions: dict[str, Any] = {"timeout": timeouts(request)}
@@ -118,7 +120,7 @@ class Lanes:
     async def _give_back(self, origin: _Origin, lane: Any) -> None:
         now = self._clock.now()
         await self._close_old(now)
-        if not lane.is_idle() or len(self._idle) >= self._most_idle:
+        if not lane.is_idle() or _says_more(lane) or len(self._idle) >= self._most_idle:
             # Not in place of another: where hosts are called in turn, that would keep none for long enough.
             await lane.aclose()
             return
@@ -150,3 +152,9 @@ class Lanes:
         if tls is None:
             tls = self._tls = self._library.create_ssl_context(trust_env=False)
         return tls
+
+
+def _says_more(lane: Any) -> bool:
+    """Whether more came than the answer: it would be taken for the beginning of the next one."""
+    state = getattr(getattr(lane, "_connection", None), "_h11_state", None)  # nothing else tells of it
+    return state is not None and bool(state.trailing_data[0])
