@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tarry.core.observation import Observation
 from tarry.http.body import MAX_TEXT, BodyError, Decoder, decode, parse
-from tarry.words import ErrorKind
+from tarry.words import CallKind, ErrorKind
 
 LIMIT = 1_000
 
@@ -243,3 +244,10 @@ def test_bodies_that_say_the_same_have_the_same_digest() -> None:
     assert one is not None
     assert one == same != other
     assert parse(b"<html>").digest is None
+
+
+def test_a_digest_is_neither_compared_nor_shown() -> None:
+    """Two observations that say the same are the same, in one process or in two."""
+    one, other = (Observation(CallKind.POLL, 1, 2, body={"a": 1}, digest=digest) for digest in (7, 8))
+    assert one == other
+    assert "digest" not in repr(one)

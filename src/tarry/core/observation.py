@@ -46,4 +46,4 @@ class Observation:
     url: str | None = None
     error: CallError | None = None
     carried: str | None = None
-    digest: int | None = field(default=None, compare=False)
+    digest: int | None = field(default=None, compare=False, repr=False)
