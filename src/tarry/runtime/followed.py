@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from contextvars import Context
 
@@ -13,7 +12,7 @@ from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
 from tarry.runtime.hold import Hold
 from tarry.runtime.signal import Signal
-from tarry.runtime.specs import stored, stored_with, unknown_callable
+from tarry.runtime.specs import one_text, stored, stored_with, unknown_callable
 from tarry.words import DAY, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
@@ -133,7 +132,7 @@ class Followed:
         """The stored spec, with the callables that a caller here brought: they may have no importable name."""
         if self._read is None or self._read[0] != text:
             spec = stored(text) if self.given is None else stored_with(text, self.given)
-            self._read = sys.intern(text), spec  # one text for all the jobs that have the same
+            self._read = one_text(text), spec
         return self._read[1]
 
     def runs_here(self, spec: JobSpec) -> bool:

@@ -20,6 +20,12 @@ def stored(text: str) -> JobSpec:
 _shared = lru_cache(256)(decode_spec)
 
 
+@lru_cache(256)
+def one_text(text: str) -> str:
+    """The text of a spec: one object for all the jobs that have the same, for as long as it is in use."""
+    return text  # not interned: Python 3.12 would hold it for ever
+
+
 def stored_with(text: str, given: JobSpec) -> JobSpec:
     """The stored spec, with the callables of the given one, which may have no importable name, wherever both agree.
 
