@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -193,3 +194,29 @@ def test_closing_does_not_wait_for_a_sleep(interval: str) -> None:
     assert world.run(main) < 1
     due = {"5s": 5, "25s": 25, "5m": 300}[interval]
     assert world.seconds() == [0, due]
+
+
+def test_a_callable_knows_the_context_of_its_caller() -> None:
+    """At each poll, whatever it waited between, and whoever else rouses the job."""
+    world, asked = World([QUEUED]), ContextVar("asked", default="nobody")
+    knew: list[str] = []
+
+    def poll() -> Any:
+        knew.append(asked.get())
+        return SUCCEEDED if len(knew) == 4 else RUNNING
+
+    async def waits(poller: Any, name: str) -> Any:
+        asked.set(name)
+        return await poller.await_job("orders", polled(poll=poll, result=None, strategy=Fixed("2s")))
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            first = asyncio.create_task(waits(poller, "first"))
+            await world.after(3)
+            second = asyncio.create_task(waits(poller, "second"))
+            await world.after(3)
+            await poller.nudge("orders")
+            return await asyncio.gather(first, second)
+
+    assert [ended.outcome for ended in world.run(main)] == [Outcome.SUCCEEDED] * 2
+    assert knew == ["first"] * 4

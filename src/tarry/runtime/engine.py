@@ -65,7 +65,7 @@ class Engine:
         job = self._jobs.get(row.id)
         if job is None:
             job = self._jobs[row.id] = Followed(row, self._clock)
-            self._loops[row.id] = asyncio.create_task(self._loop(job), name=f"tarry {row.key}")
+            self._begin(job)
         job.bring(spec)
         if not job.waiters:
             job.rouse()
@@ -126,7 +126,7 @@ class Engine:
         job = self._jobs[row.id] = Followed(row, self._clock)
         job.waiters, job.held_by, job.is_taken = 1, row.owner, True
         first = partial(self._drive_taken, job, row, start)
-        self._loops[row.id] = asyncio.create_task(self._loop(job, first), name=f"tarry {row.key}")
+        self._begin(job, first)
         return job
 
     def _expect(self, row: JobRow) -> None:
@@ -135,7 +135,7 @@ class Engine:
             job = self._jobs[row.id] = Followed(row, self._clock)
             job.held_by = row.owner
             first = partial(self._drive_expected, job, row)
-            self._loops[row.id] = asyncio.create_task(self._loop(job, first), name=f"tarry {row.key}")
+            self._begin(job, first)
 
     def give_back(self, job: Followed) -> None:
         """Stop driving a job that was taken, unless somebody waits for it; again is fine."""
@@ -175,6 +175,10 @@ class Engine:
     def hurry(self) -> None:
         """End the grace of `close` now."""
         self._hurry.set()
+
+    def _begin(self, job: Followed, first: Callable[[], Awaitable[None]] | None = None) -> None:
+        loop = self._loop(job, first)
+        self._loops[job.id] = asyncio.create_task(loop, name=f"tarry {job.key}", context=job.context)
 
     async def _loop(self, job: Followed, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Until the job is over or nobody waits; `first` drives one that is held from the beginning."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from contextvars import Context
+from contextvars import copy_context
 
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
@@ -16,9 +16,6 @@ from tarry.runtime.specs import one_text, stored, stored_with, unknown_callable
 from tarry.words import DAY, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
-
-_NO_CONTEXT = Context()
-"""Of what rouses a job: it needs none, and a copy for each rest would be one more thing to keep."""
 
 LONGEST: Micros = DAY
 """The longest rest before the clock is read again; where the clock jumps, all rests are measured anew (`recount`)."""
@@ -31,7 +28,7 @@ class Followed:
     the final row, and `looked` rings once the loop has done what could be done at once.
     `is_taken` while a worker is one of the waiters, who leaves when the job is not held
     any more; then `driven` rings, and `broke` says whether that was an accident. `parked` is what is held of it
-    while it rests without a task.
+    while it rests without a task; all its tasks run in one `context`, that of the caller who was the first.
     """
 
     __slots__ = (
@@ -46,6 +43,7 @@ class Followed:
         "_wanted_at",
         "broke",
         "cmd",
+        "context",
         "driven",
         "given",
         "held_by",
@@ -78,6 +76,7 @@ class Followed:
         self._is_roused = False
         self._bell: asyncio.Future[None] | None = None
         self.parked: Hold | None = None
+        self.context = copy_context()
         self._go_on: Callable[[], None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -153,7 +152,7 @@ class Followed:
         """Rest without a task: `go_on` is called once, by then, or when the job is roused or measured anew."""
         self._go_on = go_on
         left = min(max(until - self._clock.now(), 0), LONGEST)
-        self._alarm = asyncio.get_running_loop().call_later(left / SECOND, self.recount, context=_NO_CONTEXT)
+        self._alarm = asyncio.get_running_loop().call_later(left / SECOND, self.recount)
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""
@@ -166,7 +165,7 @@ class Followed:
             if left is None:
                 await bell
                 continue
-            alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount, context=_NO_CONTEXT)
+            alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount)
             try:
                 await bell
             finally:
