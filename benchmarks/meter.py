@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,14 +11,23 @@ from time import perf_counter, process_time
 
 from benchmarks.scale import Scale, Skipped
 
+_ROUNDS = 3
+
 Reading = dict[str, float]
 """What a part found out, by name."""
 
 
 async def window(polls: Callable[[], Awaitable[int]], scale: Scale) -> Reading:
-    """Polls a second and CPU a poll (µs) of this process, once every job has been polled, or the patience ends."""
-    if not await until(polls, scale.jobs, scale.warm):
+    """Polls a second and CPU a poll (µs) of this process, once every job has been polled, or the patience ends.
+
+    Who begins polls some jobs while others are still to come: that is over after some polls of each. What is there
+    by then is left alone by Python's collector, in every loop alike.
+    """
+    if not await until(polls, _ROUNDS * scale.jobs, scale.warm):
         raise Skipped(f"no poll within {scale.warm} s")
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
     before, cpu, at = await polls(), process_time(), perf_counter()
     await asyncio.sleep(scale.seconds)
     made, cpu, took = await polls() - before, process_time() - cpu, perf_counter() - at

@@ -178,7 +178,7 @@ class Engine:
 
     def _begin(self, job: Followed, first: Callable[[], Awaitable[None]] | None = None) -> None:
         loop = self._loop(job, first)
-        self._loops[job.id] = asyncio.create_task(loop, name=f"tarry {job.key}", context=job.context)
+        self._loops[job.id] = asyncio.create_task(loop, name=f"tarry {job.key}", context=job.surroundings)
 
     async def _loop(self, job: Followed, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Until the job is over or nobody waits; `first` drives one that is held from the beginning."""

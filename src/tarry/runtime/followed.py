@@ -28,7 +28,7 @@ class Followed:
     the final row, and `looked` rings once the loop has done what could be done at once.
     `is_taken` while a worker is one of the waiters, who leaves when the job is not held
     any more; then `driven` rings, and `broke` says whether that was an accident. `parked` is what is held of it
-    while it rests without a task; all its tasks run in one `context`, that of the caller who was the first.
+    while it rests without a task; all its tasks run in the `surroundings` of its first caller, as contextvars have it.
     """
 
     __slots__ = (
@@ -43,7 +43,6 @@ class Followed:
         "_wanted_at",
         "broke",
         "cmd",
-        "context",
         "driven",
         "given",
         "held_by",
@@ -53,6 +52,7 @@ class Followed:
         "looked",
         "over",
         "parked",
+        "surroundings",
         "waiters",
     )
 
@@ -76,7 +76,7 @@ class Followed:
         self._is_roused = False
         self._bell: asyncio.Future[None] | None = None
         self.parked: Hold | None = None
-        self.context = copy_context()
+        self.surroundings = copy_context()
         self._go_on: Callable[[], None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
 
