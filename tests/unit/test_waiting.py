@@ -21,6 +21,8 @@ from tarry import (
     TarryError,
     WaitTimeout,
 )
+from tarry.errors import StoreUnavailable
+from tarry.store import MemoryStore
 from tarry.words import SECOND
 from tests.pollers import FAILED, QUEUED, RUNNING, SUCCEEDED, World, polled, spec_of
 
@@ -42,6 +44,27 @@ class Locked:
             return work()
         finally:
             self.running -= 1
+
+
+class Slow:
+    """An offload on which every other store call takes 30 ms."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.calls = 0
+
+    async def __call__(self, work: Any, /) -> Any:
+        self.calls += 1
+        if self.calls % 2:
+            await self.world.after(0.03)
+        return work()
+
+
+class Away(MemoryStore):
+    """A store that does not find anything for now."""
+
+    def find(self, namespace: str, key: str) -> Any:
+        raise StoreUnavailable("away")
 
 
 def by_key(key: str, answers: dict[str, Any]) -> Any:
@@ -220,3 +243,44 @@ def test_a_callable_knows_the_context_of_its_caller() -> None:
 
     assert [ended.outcome for ended in world.run(main)] == [Outcome.SUCCEEDED] * 2
     assert knew == ["first"] * 4
+
+
+@pytest.mark.parametrize("late", range(0, 160, 5))
+def test_a_poller_that_closes_while_callers_join_tells_them(late: int) -> None:
+    """They hear of it as of any other end here; what was made for them is given back, and no poll counted that was not made."""
+    world = World([RUNNING])
+
+    async def main() -> list[Any]:
+        async with world.poller(offload=Slow(world)) as poller:
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("first", polled(), wait_timeout=1)
+            world.job.requests.clear()
+            callers = [asyncio.create_task(poller.await_all({key: polled() for key in ("a", "b")}))]
+            callers.append(asyncio.create_task(poller.await_job("c", polled())))
+            await world.after(late / 1_000)
+        return await asyncio.gather(*callers, return_exceptions=True)
+
+    several, one = world.run(main)
+    assert isinstance(one, TarryError)
+    assert isinstance(several, TarryError) or all(isinstance(each, TarryError) for each in several.values())
+    rows = [row for row in (world.store.find("default", key) for key in "abc") if row is not None]
+    assert [(row.owner, row.reserved) for row in rows] == [(None, 0)] * len(rows)
+    polls = [seen for seen in world.job.requests if seen.kind == "poll" and not seen.url.endswith("first")]
+    assert sum(row.polls for row in rows) == len(polls)
+
+
+def test_a_look_at_a_store_that_is_away_can_be_cancelled() -> None:
+    """At once: nobody waits for what no one wants to know any more."""
+    world = World([RUNNING], store=Away())
+
+    async def main() -> float:
+        async with world.poller() as poller:
+            began = world.clock.now()
+            look = asyncio.create_task(poller.get("orders"))
+            await world.after(1)
+            look.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await look
+            return (world.clock.now() - began) / SECOND
+
+    assert world.run(main) == pytest.approx(1, abs=0.5)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tarry.runtime.writer import MOST, Together
+from tarry.errors import TarryError
+from tarry.runtime.writer import MOST, Asked, Together
 from tarry.testing import FakeClock
 from tarry.words import SECOND
 
@@ -125,3 +126,42 @@ def test_a_loop_that_ends_before_the_call_begins_leaves_nobody_waiting() -> None
 
     assert [type(ended) for ended in counter.clock.run(main)] == [asyncio.CancelledError]
     assert counter.asked == []
+
+
+def test_what_nobody_has_to_know_is_left_at_once() -> None:
+    """The call goes on for the others; whoever left before it began is not asked for."""
+    counter = Counter()
+
+    async def main() -> list[int]:
+        asked = Asked(counter.ask)
+        first, left, last = (asyncio.create_task(asked(number)) for number in (2, 3, 4))
+        early = asyncio.create_task(asked(5))
+        await counter.clock.sleep(SECOND // 2)
+        late = asyncio.create_task(asked(6))
+        await counter.clock.sleep(0)
+        begun = counter.clock.now()
+        for task in (left, late):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert counter.clock.now() == begun
+        return await asyncio.gather(first, last, early)
+
+    assert counter.clock.run(main) == [4, 16, 25]
+    assert [number for asked in counter.asked for number in asked] == [2, 3, 4, 5]
+
+
+def test_an_end_is_an_error_to_whoever_was_not_cancelled() -> None:
+    """Nobody takes it for a cancellation, and what is under way is told, to be waited for."""
+    counter = Counter()
+
+    async def main() -> list[BaseException | int]:
+        together = Together(counter.ask)
+        waiting = [asyncio.create_task(together(number)) for number in (1, 2)]
+        await counter.clock.sleep(SECOND // 2)
+        waiting.append(asyncio.create_task(together(3)))
+        await counter.clock.sleep(0)
+        await asyncio.gather(*together.end(), return_exceptions=True)
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert [type(ended) for ended in counter.clock.run(main)] == [TarryError] * 3

@@ -162,8 +162,7 @@ class Engine:
         ending = [*loops, *self.outbox.cut(), *self._hearing.end(), *([self._rounds] if self._rounds else [])]
         for each in ending:
             each.cancel()
-        self._writer.end()
-        await _ended(ending)
+        await _ended([*ending, *self._writer.end()])
         await self._worker.retire()
 
     async def _drained(self, loops: Sequence[asyncio.Future[Any]]) -> None:

@@ -33,7 +33,8 @@ class Waiting:
         self._jobs = jobs
         self._attaching = attaching
         self._clock = clock
-        self._strays: set[asyncio.Task[JobRow]] = set()
+        self._coming: set[asyncio.Task[JobRow]] = set()
+        self._is_closed = False
 
     async def one(
         self,
@@ -87,10 +88,12 @@ class Waiting:
                     self._engine.leave(job)
 
     async def close(self) -> None:
-        """End what callers no longer wait for."""
-        for stray in self._strays:
-            stray.cancel()
-        await asyncio.gather(*self._strays, return_exceptions=True)
+        """Let callers join no more: what they have asked of the store comes to its end, so that all it made is known."""
+        self._is_closed = True
+        coming = list(self._coming)
+        for each in coming:
+            each.cancel()
+        await asyncio.gather(*coming, return_exceptions=True)
 
     async def _joined(self, key: str, spec: JobSpec | None, reuse: Reuse, patience: Micros | None) -> JobRow | Followed:
         """The final row of a job that is over, or else the job, followed; pair it with `leave`."""
@@ -111,24 +114,24 @@ class Waiting:
 
     async def _row(self, key: str, spec: JobSpec | None, reuse: Reuse, patience: Micros | None) -> JobRow:
         """The row to wait for; a store that takes its time is waited for no longer than a job."""
+        if self._is_closed:
+            raise TarryError("the poller is closed")
         coming = asyncio.create_task(
             self._attaching.row(key, spec, reuse, self._engine.hand), name=f"tarry attaches {key!r}"
         )
+        self._coming.add(coming)
+        coming.add_done_callback(self._coming.discard)
         try:
             # A caller without any patience looks once, and that is what this is.
             await asyncio.wait({coming}, timeout=patience / SECOND if patience else None)
         finally:
             if not coming.done():
-                self._leave(coming)
+                coming.cancel()  # It cannot be cut short, and comes to its end without its caller.
         if not coming.done():
             raise WaitTimeout(f"the store has not answered for job {key!r} yet; wait for the same key again", key=key)
+        if coming.cancelled():
+            raise TarryError(f"the poller was closed; wait for job {key!r} with another one")
         return coming.result()
-
-    def _leave(self, coming: asyncio.Task[JobRow]) -> None:
-        """Let a call of the store come to its end without its caller: it cannot be cut short."""
-        coming.cancel()
-        self._strays.add(coming)
-        coming.add_done_callback(self._strays.discard)
 
 
 def _some_at_a_time(keys: list[str]) -> Iterator[list[str]]:

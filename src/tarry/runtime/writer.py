@@ -36,47 +36,57 @@ MOST_ADDED = 50
 """How many jobs are added in one call: each takes several statements, and the lease is renewed between two calls."""
 
 
-class _Sure(asyncio.Future[Answer]):
+class _Awaited(asyncio.Future[Answer]):
+    """An answer that somebody waits for."""
+
+    def give_up(self) -> None:
+        """Nobody will answer any more."""
+        if not self.done():
+            self.set_exception(TarryError("the poller was closed before the store had answered"))
+            self.exception()  # marked as seen: a caller who was cancelled does not look at it
+
+
+class _Sure(_Awaited[Answer]):
     """An answer that is waited for to the end: who is cancelled meanwhile is so once it has come, as with `drained`."""
 
     def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002  # asyncio's signature
         """Not while the call runs: what it did must be known."""
         return False
 
-    def give_up(self) -> None:
-        """The loop ends, and nobody will answer any more."""
-        super().cancel()
-
 
 class Together(Generic[Item, Answer]):
     """One call for up to `most` items, in the order in which they came; `ask` gives an answer for each."""
 
+    _kind: type[_Awaited[Any]] = _Sure
+
     def __init__(self, ask: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]], most: int = MOST) -> None:
         self._ask = ask
         self._most = most
-        self._line: list[tuple[Item, _Sure[Answer]]] = []
+        self._line: list[tuple[Item, _Awaited[Answer]]] = []
         self._asking: asyncio.Task[None] | None = None
 
     async def __call__(self, item: Item) -> Answer:
         """The answer for this item; a caller that is cancelled still waits for it, then is cancelled."""
-        answer: _Sure[Answer] = _Sure(loop=asyncio.get_running_loop())
+        answer: _Awaited[Answer] = self._kind(loop=asyncio.get_running_loop())
         self._line.append((item, answer))
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask_for_all(), name="tarry group commit")
             self._asking.add_done_callback(self._ended)
         return await answer
 
-    def end(self) -> None:
-        """Ask no more: a call under way comes to its end, but is not repeated; whoever waits is let go, cancelled."""
-        if self._asking is not None:
-            self._asking.cancel()
+    def end(self) -> list[asyncio.Task[None]]:
+        """Ask no more, and let go of whoever waits; the call under way, which comes to its end and is not repeated."""
+        under_way = [] if self._asking is None else [self._asking]
+        for asking in under_way:
+            asking.cancel()
         self._let_go()
+        return under_way
 
     async def _ask_for_all(self) -> None:
         try:
             while self._line:
                 batch, self._line = self._line[: self._most], self._line[self._most :]
-                await self._ask_for(batch)
+                await self._ask_for([(item, waiting) for item, waiting in batch if not waiting.done()])
         finally:
             self._asking = None
             self._let_go()
@@ -90,25 +100,37 @@ class Together(Generic[Item, Answer]):
         line, self._line = self._line, []
         _give_up(line)
 
-    async def _ask_for(self, batch: Sequence[tuple[Item, _Sure[Answer]]]) -> None:
+    async def _ask_for(self, batch: Sequence[tuple[Item, _Awaited[Answer]]]) -> None:
         try:
-            answers = await self._ask([item for item, _ in batch])
+            answers = await self._ask([item for item, _ in batch]) if batch else []
         except Exception as error:  # noqa: BLE001  # whatever it is, it is the answer that all of them get
-            for _, waiting in batch:
+            for waiting in _still(batch):
                 waiting.set_exception(error)
             return
         except asyncio.CancelledError:
             _give_up(batch)
             raise
         for (_, waiting), answer in zip(batch, answers, strict=True):
-            waiting.set_result(answer)
+            if not waiting.done():
+                waiting.set_result(answer)
+
+
+class Asked(Together[Item, Answer]):
+    """As `Together`, of what nobody has to know in the end: a caller who is cancelled leaves at once."""
+
+    _kind = _Awaited
 
 
 def _nobody(_row: JobRow) -> None:
     """Nobody takes jobs."""
 
 
-def _give_up(line: Sequence[tuple[object, _Sure[Answer]]]) -> None:
+def _still(line: Sequence[tuple[object, _Awaited[Answer]]]) -> list[_Awaited[Answer]]:
+    """Those who have not left."""
+    return [waiting for _, waiting in line if not waiting.done()]
+
+
+def _give_up(line: Sequence[tuple[object, _Awaited[Answer]]]) -> None:
     for _, waiting in line:
         waiting.give_up()
 
@@ -130,9 +152,9 @@ class Writer:
         self._doubts: set[asyncio.Task[None]] = set()
         self.row: Together[int, JobRow | None] = Together(self._rows)
         self.glance: Together[int, Glance | None] = Together(self._glances)
-        self.find: Together[Name, JobRow | TarryError | None] = Together(partial(units.ask, _each, store.find))
-        self.events: Together[Since, list[StoredEvent] | TarryError] = Together(partial(units.run, _each, store.events))
-        self.told: Together[Told, None] = Together(self._told)
+        self.find: Asked[Name, JobRow | TarryError | None] = Asked(partial(units.ask, _each, store.find))
+        self.events: Asked[Since, list[StoredEvent] | TarryError] = Asked(partial(units.run, _each, store.events))
+        self.told: Asked[Told, None] = Asked(self._told)
         self._claims: dict[int, Together[int, JobRow | None]] = {}
 
     async def claim(self, worker: int, job: int) -> JobRow | None:
@@ -144,22 +166,22 @@ class Writer:
             self._claims = {worker: Together(partial(self._claim, worker))}
         return await self._claims[worker](job)
 
-    def end(self) -> None:
-        """Let go of the jobs' loops, which are cancelled: a store that is away would keep them for as long as it is."""
+    def end(self) -> list[asyncio.Task[None]]:
+        """Let go of whoever waits: a store that is away would keep them for as long as it is. What is to be waited for."""
         asking: list[Together[Any, Any]] = [
             self.checkpoint,
             self.reserve,
             self.release,
             self.row,
             self.glance,
+            self.find,
             self.events,
             self.told,
             *self._claims.values(),
         ]
-        for together in asking:
-            together.end()
         for doubt in self._doubts:
             doubt.cancel()
+        return [*self._doubts, *(under_way for together in asking for under_way in together.end())]
 
     async def _add(self, jobs: Sequence[NewJob]) -> Sequence[Added | TarryError]:
         try:
