@@ -51,3 +51,29 @@ def test_a_place_that_is_given_up_holds_nobody_back() -> None:
     assert not late.granted
     gate.leave(after)
     assert late.granted
+
+
+def test_a_place_that_can_wait_no_longer_goes_past_a_suspect() -> None:
+    """Beside it, while those in line wait on until the suspect has left."""
+    gate, rung = Gate(), list[str]()
+    suspect, hurried, after = place(rung, "suspect", alone=True), place(rung, "hurried"), place(rung, "after")
+    for one in (suspect, hurried, after):
+        gate.line_up(one)
+    gate.go_ahead(hurried)
+    gate.go_ahead(hurried)
+    assert (hurried.granted, after.granted, gate.inside) == (True, False, 2)
+    gate.leave(hurried)
+    assert not after.granted
+    gate.leave(suspect)
+    assert (rung, gate.inside) == (["after"], 1)
+
+
+def test_a_suspect_that_can_wait_no_longer_goes_beside_others() -> None:
+    """It is not alone then, and keeps nobody out."""
+    gate, rung = Gate(), list[str]()
+    first, suspect, after = place(rung, "first"), place(rung, "suspect", alone=True), place(rung, "after")
+    for one in (first, suspect):
+        gate.line_up(one)
+    gate.go_ahead(suspect)
+    gate.line_up(after)
+    assert (suspect.alone, suspect.granted, after.granted) == (False, True, True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from tarry import Job, Outcome
+from tarry import Job, Limits, Outcome
 from tarry.core.observation import Observation
-from tarry.ports import CONVICTED, SUSPECT, Prepared
+from tarry.ports import CONVICTED, SUSPECT, JobRow, NewJob, Prepared
 from tarry.store import SqlStore
+from tarry.words import SECOND
+from tests.pollers import QUEUED, World, polled
 from tests.worlds import DONE, RUNNING, Process, Scene, limits, spec_of
 
 KEYS = ("killer", "one", "two", "three")
@@ -139,3 +141,35 @@ def test_a_suspect_that_answers_is_none_any_more(scene: Scene) -> None:
         return max(row.strikes for row in scene.store.rows([1, 2, 3, 4]) if row.key != "killer")
 
     assert scene.run(main) == 0
+
+
+def test_a_deadline_is_kept_past_a_suspect_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for a call that is made alone waits no longer than its own deadline allows."""
+    world = World([QUEUED])
+    add_all = world.store.add_all
+
+    def struck(jobs: Sequence[NewJob]) -> list[tuple[JobRow, bool]]:
+        return [(replace(row, strikes=SUSPECT * (row.key == "suspect")), made) for row, made in add_all(jobs)]
+
+    async def hangs() -> dict[str, str]:
+        await world.after(29)
+        return {"state": "RUNNING"}
+
+    def is_done() -> dict[str, str]:
+        return {"state": "SUCCEEDED"}
+
+    async def main() -> tuple[Outcome, float]:
+        async with world.poller() as poller:
+            await poller.await_job("first", polled(poll=is_done, result=None))
+            suspect = asyncio.create_task(poller.await_job("suspect", polled(poll=hangs, result=None)))
+            await world.after(1)
+            began = world.clock.now()
+            other = polled(poll=is_done, result=None, limits=Limits(total_duration="10s"))
+            ended = await poller.await_job("other", other, raises=False)
+            suspect.cancel()
+            return ended.outcome, (world.clock.now() - began) / SECOND
+
+    monkeypatch.setattr(world.store, "add_all", struck)
+    outcome, took = world.run(main)
+    assert outcome is Outcome.SUCCEEDED
+    assert 9 <= took < 10

@@ -218,9 +218,15 @@ class Drive:
                 await self._check(job, hold)
 
     async def _let_in(self, job: Followed, hold: Hold, call: Call, place: Place) -> Call | None:
-        """Wait at the gate, to go through alone where the job is a suspect; the call by then, None if it is not to be."""
+        """Wait at the gate, to go through alone where the job is a suspect; the call by then, None if it is not to be.
+
+        Where the deadline is near it goes before the care for others.
+        """
+        latest = cadence.latest(hold.spec, hold.state, self._clock.now())
         while job.waiters and not place.granted:
-            if await job.rest(None) and job.waiters and not place.granted:
+            if latest is not None and self._clock.now() >= latest:
+                self.gate.go_ahead(place)
+            elif await job.rest(latest) and job.waiters and not place.granted:
                 await self._check(job, hold)
         if place.alone and place.granted and not await self._units.run(self._store.isolate, hold.grip):
             await self._check(job, hold)

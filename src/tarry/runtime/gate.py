@@ -27,7 +27,7 @@ class Gate:
     def __init__(self) -> None:
         self._line: deque[Place] = deque()
         self.inside = 0
-        self._is_closed = False
+        self._alone: Place | None = None
 
     def line_up(self, place: Place) -> None:
         """Take the place; it is granted at once unless a call that goes alone is under way or in line before it."""
@@ -36,11 +36,20 @@ class Gate:
         else:
             self._grant(place)
 
+    def go_ahead(self, place: Place) -> None:
+        """Grant a place that can wait no longer, past the line, whoever is inside: then it goes beside others."""
+        if not place.granted:
+            self._line.remove(place)
+            place.alone = False
+            self._grant(place)
+
     def leave(self, place: Place) -> None:
         """Give the place up, granted or not, or never taken; again is fine."""
         if place.granted:
-            place.granted, self._is_closed = False, False
+            place.granted = False
             self.inside -= 1
+            if place is self._alone:
+                self._alone = None
         elif place in self._line:
             self._line.remove(place)
         while self._line and self._has_room(self._line[0]):
@@ -49,8 +58,10 @@ class Gate:
             after.ring()
 
     def _has_room(self, place: Place) -> bool:
-        return not self._is_closed and not (place.alone and self.inside)
+        return self._alone is None and not (place.alone and self.inside)
 
     def _grant(self, place: Place) -> None:
-        place.granted, self._is_closed = True, place.alone
+        place.granted = True
         self.inside += 1
+        if place.alone:
+            self._alone = place
