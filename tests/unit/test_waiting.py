@@ -284,3 +284,32 @@ def test_a_look_at_a_store_that_is_away_can_be_cancelled() -> None:
             return (world.clock.now() - began) / SECOND
 
     assert world.run(main) == pytest.approx(1, abs=0.5)
+
+
+def test_jobs_made_together_know_the_context_of_their_own_callers() -> None:
+    """Though the store was asked for all of them at once, and though another rouses one in a long wait."""
+    world, asked = World([RUNNING]), ContextVar("asked", default="nobody")
+    knew: dict[str, list[str]] = {"a": [], "b": []}
+
+    def poll_of(key: str) -> Any:
+        def poll() -> Any:
+            knew[key].append(asked.get())
+            return SUCCEEDED if len(knew[key]) == 3 else RUNNING
+
+        return poll
+
+    async def waits(poller: Any, key: str) -> Any:
+        asked.set(key)
+        return await poller.await_job(key, polled(poll=poll_of(key), result=None, strategy=Fixed("25s")))
+
+    async def main() -> Any:
+        async with world.poller() as poller:
+            with pytest.raises(WaitTimeout):
+                await poller.await_job("first", polled(), wait_timeout=1)
+            both = [asyncio.create_task(waits(poller, key)) for key in knew]
+            await world.after(10)
+            await poller.nudge("b")
+            return await asyncio.gather(*both)
+
+    assert [ended.outcome for ended in world.run(main)] == [Outcome.SUCCEEDED] * 2
+    assert knew == {"a": ["a"] * 3, "b": ["b"] * 3}

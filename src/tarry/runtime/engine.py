@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -68,6 +69,7 @@ class Engine:
             self._begin(job)
         job.bring(spec)
         if not job.waiters:
+            job.surroundings = copy_context()
             job.rouse()
         job.waiters += 1
         return job
@@ -135,7 +137,8 @@ class Engine:
             job = self._jobs[row.id] = Followed(row, self._clock)
             job.held_by = row.owner
             first = partial(self._drive_expected, job, row)
-            self._begin(job, first)
+            # Its loop begins in the surroundings of who comes; these are those of whoever asked the store for many.
+            job.park(self._clock.now() + SECOND, partial(self._begin, job, first))
 
     def give_back(self, job: Followed) -> None:
         """Stop driving a job that was taken, unless somebody waits for it; again is fine."""
@@ -197,9 +200,7 @@ class Engine:
 
     def _go_on(self, job: Followed) -> None:
         """The wait of a parked job is over, or it was roused."""
-        self._loops[job.id] = asyncio.create_task(
-            self._loop(job, partial(self._drive_on, job)), name=f"tarry {job.key}"
-        )
+        self._begin(job, partial(self._drive_on, job))
 
     async def _drive_on(self, job: Followed) -> None:
         hold, job.parked = job.parked, None
@@ -207,8 +208,8 @@ class Engine:
             await self._driven(job, self._drive.run(job, hold))
 
     async def _drive_expected(self, job: Followed, row: JobRow) -> None:
-        """Drive a job as soon as somebody waits for it; it is given back where whoever made it left before that."""
-        await job.rest(self._clock.now() + SECOND)
+        """Drive a job that somebody waits for by now; it is given back where whoever made it left before that."""
+        await job.rest(self._clock.now())  # who came has roused it, and asks for nothing else
         await self._driven(job, self._drive.run(job, Hold.of(row, job.spec_of(row.spec))))
 
     async def _drive_taken(self, job: Followed, row: JobRow, start: Instant | None) -> None:
