@@ -57,8 +57,6 @@ def _judged(spec: JobSpec, after: JobState, seen: Observation, answers: Answers)
 
 
 def _status_url(spec: JobSpec, after: JobState, seen: Observation, answers: Answers) -> StatusUrl | None:
-    if not spec.is_led:
-        return current(spec, answers)
     try:
         return followed(spec, after.key, seen, answers)
     except NowhereError:  # of a job that is over, and so not polled there

@@ -46,7 +46,7 @@ def followed(spec: JobSpec, key: str, seen: Observation, answers: Answers) -> St
     Where the answer lacks the value it is the one that worked last. Raises `NowhereError`.
     """
     poll = spec.poll
-    if not isinstance(poll, Request) or "poll" not in templates.roots(poll.url):
+    if not isinstance(poll, Request) or not spec.is_led:
         return current(spec, answers)
     try:
         return _found(poll.url, _values(spec, key, seen, answers), spec)
