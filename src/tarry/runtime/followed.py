@@ -7,12 +7,13 @@ import logging
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
+from tarry.codec import decode_spec
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
 from tarry.runtime.hold import Hold
 from tarry.runtime.signal import Signal
-from tarry.runtime.specs import one_text, stored, stored_with, unknown_callable
+from tarry.runtime.specs import one_text, unknown_callable, with_callables
 from tarry.words import DAY, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
@@ -130,7 +131,7 @@ class Followed:
     def spec_of(self, text: str) -> JobSpec:
         """The stored spec, with the callables that a caller here brought: they may have no importable name."""
         if self._read is None or self._read[0] != text:
-            spec = stored(text) if self.given is None else stored_with(text, self.given)
+            spec = decode_spec(text) if self.given is None else with_callables(text, self.given)
             self._read = one_text(text), spec
         return self._read[1]
 

@@ -8,30 +8,18 @@ from tarry.codec import decode_spec, differences
 from tarry.core.spec import JobSpec
 
 
-def stored(text: str) -> JobSpec:
-    """The stored spec: one object for all the jobs that have the same, unless a callable of theirs might change it.
-
-    Raises `CheckpointError`.
-    """
-    spec = _shared(text)
-    return decode_spec(text) if spec.functions else spec
-
-
-_shared = lru_cache(256)(decode_spec)
-
-
 @lru_cache(256)
 def one_text(text: str) -> str:
     """The text of a spec: one object for all the jobs that have the same, for as long as it is in use."""
     return text  # not interned: Python 3.12 would hold it for ever
 
 
-def stored_with(text: str, given: JobSpec) -> JobSpec:
+def with_callables(text: str, given: JobSpec) -> JobSpec:
     """The stored spec, with the callables of the given one, which may have no importable name, wherever both agree.
 
     Raises `CheckpointError`.
     """
-    spec = stored(text)
+    spec = decode_spec(text)
     if not given.functions:
         return spec
     others = {name.partition(".")[0] for name in differences(spec, given)}

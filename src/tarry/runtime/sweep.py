@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tarry.codec import decode_spec
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import FIRST, JobRow, Place
 from tarry.runtime.drive import Parts
@@ -21,7 +22,7 @@ from tarry.runtime.engine import Engine
 from tarry.runtime.followed import Followed
 from tarry.runtime.hold import CLAIM_AHEAD, Hold
 from tarry.runtime.retention import Retention
-from tarry.runtime.specs import stored, unknown_callable
+from tarry.runtime.specs import unknown_callable
 from tarry.runtime.stagger import LATE, MOST, Stagger
 from tarry.words import MINUTE, SECOND, Instant, Micros
 
@@ -206,7 +207,7 @@ class Sweep:
 
     def _looked_into(self, row: JobRow) -> str | None:
         try:
-            hold = Hold.of(row, stored(row.spec))
+            hold = Hold.of(row, decode_spec(row.spec))
             problem: Exception | None = unknown_callable(hold.spec)
             if problem is None:
                 return hold.host(hold.next_kind)
