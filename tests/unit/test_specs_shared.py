@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
-from tarry.codec import encode_spec
-from tarry.runtime.specs import one_text, stored
+from tarry.codec import decode_spec, encode_spec
+from tarry.runtime.specs import one_text
 from tests.pollers import polled
 
 
@@ -14,7 +14,7 @@ def test_jobs_of_one_spec_share_it() -> None:
     first, second = encode_spec(polled()), encode_spec(polled())
     assert first is not second
     assert one_text(first) is one_text(second)
-    assert stored(first) is stored(second)
+    assert decode_spec(first) is decode_spec(second)
 
 
 def test_texts_are_not_held_for_ever() -> None:
