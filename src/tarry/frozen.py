@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ def quick(kind: type[T]) -> type[T]:
 
     `__post_init__` is not called.
     """
-    all_: tuple[Field[Any], ...] = fields(kind)  # type: ignore[arg-type]  # it is a dataclass
+    all_: tuple[Field[Any], ...] = fields(cast("Any", kind))
     lines = [
         f"def __init__(self, {', '.join(map(_parameter, all_))}):",
         "    __become(self, '__class__', __twin)",

@@ -71,7 +71,7 @@ class Decoder:
             raise BodyError(ErrorKind.BAD_BODY, "the gzip body ends early")
         return bytes(self._body)
 
-    def _unpack(self, chunk: bytes, unpacker: zlib._Decompress) -> None:
+    def _unpack(self, chunk: bytes, unpacker: Any) -> None:
         while chunk:
             if unpacker.eof:
                 self._unpacker = unpacker = zlib.decompressobj(_GZIP)

@@ -19,22 +19,27 @@ class Told(Protocol):
     @property
     def id(self) -> int:
         """The row's id."""
+        ...
 
     @property
     def key(self) -> str:
         """The job's key."""
+        ...
 
     @property
     def run(self) -> int:
         """Which run of the job it is, from 1 on."""
+        ...
 
     @property
     def event_seq(self) -> int:
         """How many events the run has."""
+        ...
 
     @property
     def told(self) -> int:
         """The last of them that was told."""
+        ...
 
 
 @quick
