@@ -48,8 +48,8 @@ def test_a_row_is_taken_over_when_the_lease_has_run_out_and_not_before(scene: Ma
     async def main() -> float:
         silent = world.poller(lease="30s")
         await silent.__aenter__()
-        waiting = asyncio.create_task(silent.await_job("orders", spec_of(strategy=Fixed("3s"))))
-        await world.at(1)
+        waiting = asyncio.create_task(silent.await_job("orders", spec_of(strategy=Fixed("1s"))))
+        await world.at(0.5)
         for loop in asyncio.all_tasks():
             if loop.get_name().startswith("tarry"):
                 loop.cancel()  # it renews nothing and polls nothing from now on
