@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.world import Report, simulate
 
-SEEDS = range(1, 101)
+SEEDS = range(1, 301)
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -187,3 +189,18 @@ def test_a_lock_that_cannot_be_looked_at_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "w" / "a.lock").mkdir(parents=True)
     assert not mine.gone("a")
     mine.drop("a")
+
+
+def test_threads_that_share_a_store_hear_its_version(tmp_path: Path) -> None:
+    """Each poller that was given the same store asks from a thread of its own, at any moment."""
+    store = SqlStore(f"sqlite:///{tmp_path / 'jobs.db'}")
+    store.open(0)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            heard = set(threads.map(lambda _: store.version(), range(4_000)))
+    finally:
+        sys.setswitchinterval(interval)
+        store.close()
+    assert len(heard) == 1

@@ -72,6 +72,7 @@ class SqliteFile(Silent):
         self._library = library
         self._network_kind = network
         self._opened: _Opened | None = None
+        self._watching = threading.Lock()
 
     @property
     def network(self) -> str | None:
@@ -145,7 +146,8 @@ class SqliteFile(Silent):
 
     def version(self) -> int:
         """SQLite's own count of changes, as a connection sees it that makes none."""
-        with translated():
+        # Pollers that share the store ask from threads of their own, and one statement has one answer at a time.
+        with translated(), self._watching:
             return int(_pragma(self._sound().watcher, "data_version"))
 
     def _sound(self) -> _Opened:
