@@ -13,7 +13,7 @@ from tarry.words import Phase
 _SENDING = Phase.SENDING
 
 
-class Told(Protocol):
+class Subject(Protocol):
     """A job, and how far its events were told."""
 
     @property

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tarry.errors import TarryError
 from tarry.ports import JobRow, StoredEvent
 from tarry.runtime.bulletin import Bulletin
-from tarry.runtime.entry import Told
+from tarry.runtime.entry import Subject
 from tarry.runtime.writer import Writer
 
 _PAGE = 1000
@@ -48,19 +48,19 @@ class Herald:
         """Rouse those who watch a job; whoever holds it tells what was added to it, or will once it is held."""
         self._bulletin.ring(key)
 
-    def told(self, row: Told) -> int | None:
+    def told(self, row: Subject) -> int | None:
         """How far the job's events were told here, to be written down; None where nobody is told, or it is known."""
         if not self._bulletin.has_listener:
             return None
         told = self._bulletin.told(row.id, row.run)
         return told if told > row.told else None
 
-    async def catch_up(self, row: Told) -> None:
+    async def catch_up(self, row: Subject) -> None:
         """Tell what was not told of the job by the time its row was read."""
         if max(row.told, self._bulletin.told(row.id, row.run)) < row.event_seq:
             await self.tell_new(row)
 
-    async def tell_new(self, row: Told) -> None:
+    async def tell_new(self, row: Subject) -> None:
         """Tell what is stored of the job and was not told, whoever stored it."""
         if not self._bulletin.has_listener:
             self._bulletin.ring(row.key)
@@ -72,12 +72,12 @@ class Herald:
             raise events
         self._bulletin.tell(row.id, events)
 
-    async def catch_up_with_end(self, row: Told) -> None:
+    async def catch_up_with_end(self, row: Subject) -> None:
         """As `catch_up`, of a job that is over: whoever ended it may have died before it told."""
         await self.catch_up(row)
         await self.write_down(row)
 
-    async def write_down(self, row: Told) -> None:
+    async def write_down(self, row: Subject) -> None:
         """Remember for good how far the events of a job that nobody holds were told."""
         told = self.told(row)
         if told is not None:
