@@ -13,7 +13,7 @@ from yarl import URL
 
 from tarry.core.origin import OriginError, origin_of
 from tarry.errors import SpecError
-from tarry.http.exchange import Answer, Call, NotSent, Reader
+from tarry.http.exchange import ENCODING, Answer, Call, NotSent, Reader
 from tarry.http.idle import KEPT, Kept, idle_bound
 from tarry.ports import Clock, Prepared
 from tarry.words import SECOND, CallKind, ErrorKind
@@ -23,7 +23,6 @@ IN_FLIGHT = 64
 
 _MAX_HEADER = 64 << 10  # bytes of one
 _POOL_SHARE = 0.9  # of the call's time, so that a full pool or a slow connection is noticed before the call is cut
-_ENCODING = ("Accept-Encoding", "gzip, identity")
 _NO_TYPE = ("Content-Type",)  # of a request without a body
 _DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
 
@@ -45,7 +44,7 @@ class GivenSession:
             raise NotSent(ErrorKind.CONNECT, "the client is closed")
         # A middleware of a call replaces those of the session, so theirs are named here, around ours.
         around = self._session._middlewares  # noqa: SLF001  # nothing else names them
-        headers = [*request.headers, _ENCODING]
+        headers = [*request.headers, ENCODING]
         await _read(await _sent(self._session, request, headers, call, around), read)
 
     async def aclose(self) -> None:
@@ -80,7 +79,7 @@ class OwnSession:
         keeping: dict[str, Any] = {"keepalive_timeout": KEPT / SECOND} if is_kept else {"force_close": True}
         session = self._sessions[is_kept] = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, **keeping),
-            headers=[_ENCODING],
+            headers=[ENCODING],
             cookie_jar=aiohttp.DummyCookieJar(),  # one job's cookies are not another's
             trust_env=False,
         )

@@ -10,6 +10,9 @@ from tarry.core.observation import CallError
 from tarry.ports import Prepared
 from tarry.words import ErrorKind
 
+ENCODING = ("Accept-Encoding", "gzip, identity")
+"""What a body may be packed in; `body.Decoder` unpacks it."""
+
 _DETAIL = 200
 
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from tarry.core.origin import OriginError, origin_of
-from tarry.http.exchange import Answer, Call, NotSent, Reader
+from tarry.http.exchange import ENCODING, Answer, Call, NotSent, Reader
 from tarry.http.given import Progress, timeouts
 from tarry.http.idle import KEPT, idle_bound
 from tarry.ports import Clock, Prepared
@@ -26,7 +26,6 @@ IN_FLIGHT = 64
 """Calls at once."""
 
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
-_ENCODING = ("Accept-Encoding", "gzip, identity")
 _Origin: TypeAlias = tuple[bytes, bytes, int | None]
 
 
@@ -93,7 +92,7 @@ class Lanes:
         return _Target(below, (url.raw_scheme, url.raw_host, url.port), ("Host", url.netloc.decode("ascii")))
 
     def _message(self, request: Prepared, target: _Target, progress: Progress | None) -> Any:
-        headers = [target.host, *request.headers, _ENCODING]
+        headers = [target.host, *request.headers, ENCODING]
         if not any(name.lower() == "user-agent" for name, _ in request.headers):
             headers.append(self._agent)
         if request.content or request.method in _WITH_BODY:
