@@ -53,12 +53,14 @@ class Scripted:
         self.clock = clock or SystemClock()
         self.sent = 0
         self._body = document("RUNNING")
+        self._digest = hash(repr(self._body))
 
     async def send(self, request: Prepared) -> Observation:
         """One more poll, and the same answer."""
         self.sent += 1
         now = self.clock.now()
-        return Observation(request.kind, now, now, status=200, body=self._body, is_json=True, url=request.url)
+        url, digest = request.url, self._digest  # as after HTTP: the same bytes have the same digest
+        return Observation(request.kind, now, now, 200, body=self._body, is_json=True, url=url, digest=digest)
 
     async def aclose(self) -> None:
         """Nothing was opened."""

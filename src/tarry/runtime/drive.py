@@ -11,7 +11,7 @@ from typing import TypeAlias
 from tarry.core import cadence, hints
 from tarry.core.batch import Batch
 from tarry.core.conditions import Expression
-from tarry.core.decision import Call, Decision, Stop, Wait
+from tarry.core.decision import Call, Decision, Stop
 from tarry.core.evaluation import size
 from tarry.core.judging import is_request_to_wait
 from tarry.core.machine import resume, sending, step
@@ -103,19 +103,29 @@ class Drive:
         Of one that is to be held through a wait without a task the hold, and until when; None where it is not held
         any more. Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
-        await self._herald.catch_up(hold.entry)
-        while job.waiters and not hold.entry.paused and job.runs_here(hold.spec):
+        while True:
+            await self._herald.catch_up(hold.entry)
             job.cmd = hold.grip.cmd
-            state, decision = resume(hold.spec, hold.state, self._clock.now())
-            if isinstance(decision, Wait) and self._may_park(job, decision.due):
-                job.looked.set()
-                return hold.resumed(state), decision.due
             try:
-                after = await self._next(job, hold, state, decision)
+                return await self._go_on(job, hold)
             except _Commanded as commanded:
                 hold = commanded.hold
-                await self._herald.catch_up(hold.entry)
-                continue
+
+    async def _go_on(self, job: Followed, hold: Hold) -> Parked | None:
+        """As `run`, until a command comes: raises `_Commanded`."""
+        is_ours = not hold.entry.paused and job.runs_here(hold.spec)
+        while is_ours and job.waiters:
+            state, decision = resume(hold.spec, hold.state, self._clock.now())
+            if isinstance(decision, Call):
+                after = await self._call(job, hold.resumed(state), decision)
+            elif isinstance(decision, Stop):
+                after = await self._settle(job, hold, state, decision, None)
+            else:
+                hold = hold.resumed(state)
+                job.looked.set()
+                if self._may_park(job, decision.due):
+                    return hold, decision.due
+                after = await self._rest(job, hold, decision.due)
             if after is None:
                 return None
             hold = after
@@ -125,15 +135,6 @@ class Drive:
 
     def _may_park(self, job: Followed, due: Instant) -> bool:
         return due - self._clock.now() > PARK_BEYOND and not job.is_taken and not job.is_roused
-
-    def _next(self, job: Followed, hold: Hold, state: JobState, decision: Decision) -> Awaitable[Hold | None]:
-        """What comes next for the job, done; None when it is no longer held. Raises `_Commanded`."""
-        if isinstance(decision, Stop):
-            return self._settle(job, hold, state, decision, None)
-        if isinstance(decision, Wait):
-            job.looked.set()
-            return self._rest(job, hold.resumed(state), decision.due)
-        return self._call(job, hold.resumed(state), decision)
 
     async def _rest(self, job: Followed, hold: Hold, due: int) -> Hold:
         """Rest until `due` or until roused, then look for commands."""
@@ -183,17 +184,19 @@ class Drive:
         return after
 
     async def _made_in_turn(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
-        """Make the call in its host's turn; None if it is not to be made any more."""
+        """Make the call in its host's turn, past the gate; None if it is not to be made any more."""
         if isinstance(hold.spec.target(call.kind), Batch):
             # The call that it shares with others takes one turn for all.
             return await self._made_past_the_gate(job, hold, call, place)
         turn = self._hosts.line_up(hold.host(call.kind), job.rouse, first=hold.state.closing)
         try:
-            if turn.granted:
-                return await self._made_past_the_gate(job, hold, call, place)
-            await self._in_line(job, hold, turn)
-            by_now = self._by_now(job, hold, call)
-            return None if by_now is None else await self._made_past_the_gate(job, hold, by_now, place)
+            if not turn.granted:
+                await self._in_line(job, hold, turn)
+                by_now = self._by_now(job, hold, call)
+                if by_now is None:
+                    return None
+                call = by_now
+            return await self._made_past_the_gate(job, hold, call, place)
         finally:
             self._hosts.leave(turn)
 
@@ -204,8 +207,16 @@ class Drive:
             if by_now is None:
                 return None
             call = by_now
-        hold, seen = await self._made(job, hold, call)
-        self._heed(hold, seen)
+        if call.kind is CallKind.SUBMIT:
+            hold, seen = await self._submitted(job, hold, call)
+        else:
+            if call.kind is CallKind.POLL:
+                # The permit is spent in memory before the first byte leaves.
+                hold = hold.polling(self._clock.now())
+            # A baseline or a probe only looks, so nothing is committed before.
+            seen = await self._sent(hold, call)
+        if is_request_to_wait(seen.status):
+            self._heed(hold, seen)
         return hold, call, seen
 
     async def _in_line(self, job: Followed, hold: Hold, turn: Turn) -> None:
@@ -241,14 +252,17 @@ class Drive:
 
     def _heed(self, hold: Hold, seen: Observation) -> None:
         """Spare the host where it asks for less traffic: the jobs beside this one have not heard it."""
-        hint = hints.read(hold.spec.hints, seen) if is_request_to_wait(seen.status) else None
+        hint = hints.read(hold.spec.hints, seen)
         if hint is not None:
             self._hosts.rest(hold.host(seen.kind), hint.span)
 
     async def _answered(self, job: Followed, hold: Hold, call: Call, seen: Observation) -> Hold | None:
         """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
         while True:
-            state, decision = await self._judged(hold, call, seen)
+            if _is_light(hold.spec, seen):
+                state, decision = step(hold.spec, hold.state, seen, self._clock.now(), hold.answers)
+            else:
+                state, decision = await self._judged_aside(hold, call, seen)
             try:
                 return await self._settle(job, hold, state, decision, seen)
             except _Commanded as commanded:
@@ -262,15 +276,6 @@ class Drive:
             await self._check(job, hold)
             raise LeaseLost(f"job {job.key!r}: no poll is permitted here")
         return hold.reserved()
-
-    async def _made(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
-        if call.kind is CallKind.SUBMIT:
-            return await self._submitted(job, hold, call)
-        if call.kind is CallKind.POLL:
-            # The permit is spent in memory before the first byte leaves.
-            hold = hold.polling(self._clock.now())
-        # A baseline or a probe only looks, so nothing is committed before.
-        return hold, await self._sent(hold, call)
 
     def _sent(self, hold: Hold, call: Call) -> Awaitable[Observation]:
         entry = hold.entry
@@ -286,13 +291,9 @@ class Drive:
         error = CallError(ErrorKind.REFUSED, "not sent: the lease ran out while the store was slow", sent=False)
         return hold, Observation(call.kind, now, now, error=error)
 
-    async def _judged(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
-        """Judge what was seen; off the event loop, in the time of a call, where it may be slow."""
+    async def _judged_aside(self, hold: Hold, call: Call, seen: Observation) -> tuple[JobState, Decision]:
+        """Judge what was seen off the event loop, in the time of a call."""
         spec, state, answers = hold.spec, hold.state, hold.answers
-        if spec.is_walk(call.kind) or (
-            spec.is_plain(call.kind) and size(seen.body, _LIGHT) * spec.effort(call.kind) <= _LIGHT
-        ):
-            return step(spec, state, seen, self._clock.now(), answers)
         try:
             async with asyncio.timeout(call.timeout / SECOND):
                 judge = partial(step, spec, state, seen, self._clock.now(), answers)
@@ -332,6 +333,12 @@ class Drive:
         if write.owed:
             self._look()
         return after
+
+
+def _is_light(spec: JobSpec, seen: Observation) -> bool:
+    """Whether what was seen is judged on the event loop, since that takes no time to speak of."""
+    kind = seen.kind
+    return spec.is_walk(kind) or (spec.is_plain(kind) and size(seen.body, _LIGHT) * spec.effort(kind) <= _LIGHT)
 
 
 def _slow(spec: JobSpec) -> str:
