@@ -190,7 +190,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 @pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 def test_two_are_killed_and_one_is_frozen(database: str) -> None:
     """Thousands of jobs: the others take over, what the frozen one writes when it thaws is refused, and all ends right."""
-    number, service = 2000 if database.startswith("sqlite") else 500, Service()
+    number, service = 2_000, Service()
 
     async def main() -> None:
         async with fleet(database) as ours, serve(service.answer) as server:
