@@ -47,6 +47,24 @@ def replace(value: T, /, **changes: Any) -> T:
     return copied
 
 
+def copier(kind: type[T], *names: str) -> Callable[..., T]:
+    """A function that copies a value with others for exactly these fields, by name: `replace` at about half its price.
+
+    For changes that every poll makes. Raises AttributeError for what is no field.
+    """
+    all_ = [field.name for field in fields(cast("Any", kind))]
+    if unknown := sorted({*names}.difference(all_)):
+        raise AttributeError(f"{kind.__name__} has no field {unknown[0]}")
+    lines = [
+        f"def copier(__value, *, {', '.join(names)}):",
+        "    __copied = __blank(__twin)",
+        *(f"    __copied.{name} = {name if name in names else f'__value.{name}'}" for name in all_),
+        "    __copied.__class__ = __kind",
+        "    return __copied",
+    ]
+    return _function(kind, lines, {})
+
+
 class _Unset:
     def __repr__(self) -> str:
         return "<factory>"  # as dataclasses shows it

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from tarry.core.state import JobState
-from tarry.frozen import quick, replace
+from tarry.frozen import copier, quick, replace
 from tarry.words import Phase
 
 STATE = JobState("orders", Phase.WAITING, 1, None, 2)
@@ -37,6 +37,19 @@ def test_what_is_no_field_is_refused() -> None:
         replace(STATE, pols=3)
 
 
+def test_a_copier_gives_what_replace_gives() -> None:
+    """For the fields that it was made for: all of them have to be given, and no other."""
+    counted = copier(JobState, "polls", "status")
+    assert counted(STATE, polls=3, status="RUNNING") == replace(STATE, polls=3, status="RUNNING")
+    assert STATE.polls == 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        counted(STATE, polls=3, status=None).polls = 4  # type: ignore[misc]  # what must not work
+    with pytest.raises(TypeError, match="status"):
+        counted(STATE, polls=3)
+    with pytest.raises(AttributeError, match="pols"):
+        copier(JobState, "polls", "pols")
+
+
 @quick
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Quick:
@@ -51,6 +64,7 @@ def test_a_quick_class_makes_what_the_dataclass_would_make() -> None:
     assert dataclasses.astuple(_Quick("a", data={"b": 1}, twin=4)) == ("a", 4, {"b": 1})
     assert _Quick("a").data is not _Quick("a").data
     assert replace(_Quick("a"), twin=4) == dataclasses.replace(_Quick("a"), twin=4) == _Quick("a", 4)
+    assert copier(_Quick, "kind", "data")(_Quick("a"), kind="b", data={"c": 1}) == _Quick("b", data={"c": 1})
 
 
 def test_a_value_of_a_quick_class_is_frozen() -> None:
