@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tarry.core.answers import Answers
 from tarry.core.batch import Batch, Id
@@ -14,14 +15,28 @@ from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.status_url import current, home_of
 from tarry.core.templates import TemplateError, render_json
+from tarry.frozen import quick
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
 from tarry.ports import Clock, Prepared, Transport
 from tarry.runtime.aside import Aside
 from tarry.runtime.batches import Batches, Member
 from tarry.runtime.callables import Watched, place_of_state, unpacked, with_state
-from tarry.runtime.hosts import Hosts
+from tarry.runtime.hosts import Hosts, host_of
 from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros, micros
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A poll that goes out the same each time, as long as the job's spec and answers stay what they are.
+
+    `host` is where it goes to, `timeout` that of the call it was made for.
+    """
+
+    request: Prepared
+    host: str
+    timeout: Micros
 
 
 class Calls:
@@ -49,26 +64,53 @@ class Calls:
             return await self._batched(spec, target, call, values)
         return await self._request(spec, target, call, values, answers, token)
 
+    def ready(self, spec: JobSpec, call: Call, key: str, answers: Answers) -> Ready | None:
+        """The poll, where the next one can go out as it does: a request without secrets, which are asked for anew."""
+        request = spec.poll
+        if not isinstance(request, Request) or request.secret_names:
+            return None
+        values = answers.values(key, spec.input)
+        try:
+            prepared = self._filled(spec, request, call, values, answers)
+        except CallRefused:  # as it will be when it is made
+            return None
+        return Ready(prepared, host_of(request, values, current(spec, answers)), call.timeout)
+
+    def send(self, ready: Ready) -> Awaitable[Observation]:
+        """The poll that is ready, made."""
+        return self._transport.send(ready.request)
+
     async def _request(
         self, spec: JobSpec, request: Request, call: Call, values: Mapping[str, Json], answers: Answers, token: str
     ) -> Observation:
         try:
-            prepared = prepare(
-                request,
-                kind=call.kind,
-                values=values,
-                secrets=self._secrets,
-                timeout=call.timeout,
-                home=home_of(spec, request, answers),
-                status_url=current(spec, answers) if call.kind is CallKind.POLL else None,
-                validators=answers.validators if call.kind is CallKind.POLL else None,
-                allowed_hosts=spec.allowed_hosts,
-                refresh=call.refresh,
-                idempotency_key=token if call.kind is CallKind.SUBMIT else None,
-            )
+            prepared = self._filled(spec, request, call, values, answers, token)
         except CallRefused as refused:
             return self._failed(call.kind, CallError(ErrorKind.REFUSED, str(refused), sent=False))
         return await self._transport.send(prepared)
+
+    def _filled(
+        self,
+        spec: JobSpec,
+        request: Request,
+        call: Call,
+        values: Mapping[str, Json],
+        answers: Answers,
+        token: str | None = None,
+    ) -> Prepared:
+        return prepare(
+            request,
+            kind=call.kind,
+            values=values,
+            secrets=self._secrets,
+            timeout=call.timeout,
+            home=home_of(spec, request, answers),
+            status_url=current(spec, answers) if call.kind is CallKind.POLL else None,
+            validators=answers.validators if call.kind is CallKind.POLL else None,
+            allowed_hosts=spec.allowed_hosts,
+            refresh=call.refresh,
+            idempotency_key=token if call.kind is CallKind.SUBMIT else None,
+        )
 
     async def _batched(self, spec: JobSpec, batch: Batch, call: Call, values: Mapping[str, Json]) -> Observation:
         """A poll in the company of others, unless what it asks for is refused: that must cost them nothing."""

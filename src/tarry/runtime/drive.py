@@ -24,7 +24,7 @@ from tarry.errors import LeaseLost
 from tarry.frozen import replace
 from tarry.ports import Checkpoint, Clock, Glance, Store
 from tarry.runtime.aside import Aside, Misbehaved
-from tarry.runtime.calls import Calls
+from tarry.runtime.calls import Calls, Ready
 from tarry.runtime.followed import Followed
 from tarry.runtime.gate import Gate, Place
 from tarry.runtime.herald import Herald
@@ -124,7 +124,7 @@ class Drive:
                 hold = hold.resumed(state)
                 job.looked.set()
                 if self._may_park(job, decision.due):
-                    return hold, decision.due
+                    return hold.parked(), decision.due
                 after = await self._rest(job, hold, decision.due)
             if after is None:
                 return None
@@ -209,10 +209,11 @@ class Drive:
             call = by_now
         if call.kind is CallKind.SUBMIT:
             hold, seen = await self._submitted(job, hold, call)
+        elif call.kind is CallKind.POLL:
+            # The permit is spent in memory before the first byte leaves.
+            hold = hold.polling(self._clock.now(), self._ready(hold, call))
+            seen = await (self._sent(hold, call) if hold.ready is None else self._calls.send(hold.ready))
         else:
-            if call.kind is CallKind.POLL:
-                # The permit is spent in memory before the first byte leaves.
-                hold = hold.polling(self._clock.now())
             # A baseline or a probe only looks, so nothing is committed before.
             seen = await self._sent(hold, call)
         if is_request_to_wait(seen.status):
@@ -276,6 +277,11 @@ class Drive:
             await self._check(job, hold)
             raise LeaseLost(f"job {job.key!r}: no poll is permitted here")
         return hold.reserved()
+
+    def _ready(self, hold: Hold, call: Call) -> Ready | None:
+        if hold.ready is not None and hold.ready.timeout == call.timeout:
+            return hold.ready
+        return self._calls.ready(hold.spec, call, hold.entry.key, hold.answers)
 
     def _sent(self, hold: Hold, call: Call) -> Awaitable[Observation]:
         entry = hold.entry

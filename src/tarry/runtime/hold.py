@@ -23,6 +23,7 @@ from tarry.core.texts import as_json_text
 from tarry.core.validators import is_unchanged
 from tarry.frozen import quick, replace
 from tarry.ports import SUSPECT, Checkpoint, Event, Grip, JobRow
+from tarry.runtime.calls import Ready
 from tarry.runtime.changes import changes
 from tarry.runtime.entry import Entry, said
 from tarry.runtime.hosts import host_of
@@ -55,7 +56,8 @@ class Hold:
     """A held job between two commits; every commit gives a new one.
 
     `permit` is true while one poll is reserved and unspent; `answers` is what was answered so far; `shown`
-    tells the last answer from others without reading its body, if it can be told.
+    tells the last answer from others without reading its body, if it can be told. `ready` is the last poll, if the
+    next one can go out as it did.
     """
 
     entry: Entry
@@ -65,6 +67,7 @@ class Hold:
     permit: bool
     answers: Answers
     shown: int | None = None
+    ready: Ready | None = None
 
     @classmethod
     def of(cls, row: JobRow, spec: JobSpec) -> Self:
@@ -87,6 +90,8 @@ class Hold:
 
     def host(self, kind: CallKind) -> str:
         """The host that a call of this kind goes to."""
+        if self.ready is not None and kind is _POLL:
+            return self.ready.host
         answers = self.answers
         values = answers.values(self.entry.key, self.spec.input)
         return host_of(self.spec.target(kind), values, current(self.spec, answers) if kind is CallKind.POLL else None)
@@ -102,9 +107,13 @@ class Hold:
         """The hold with the state that the job is resumed with: mostly its own."""
         return self if state is self.state else replace(self, state=state)
 
-    def polling(self, now: Instant) -> Self:
+    def parked(self) -> Self:
+        """The hold through a wait without a task: all that can be had again is let go."""
+        return self if self.ready is None else replace(self, ready=None)
+
+    def polling(self, now: Instant, ready: Ready | None = None) -> Self:
         """The poll is about to leave: its permit is used up, and never comes back."""
-        return replace(self, permit=False, state=sending(self.state, CallKind.POLL, now))
+        return replace(self, permit=False, state=sending(self.state, CallKind.POLL, now), ready=ready)
 
     def reserved(self) -> Self:
         """One more poll is permitted and committed."""
@@ -135,13 +144,15 @@ class Hold:
     def committed(self, write: Checkpoint, state: JobState) -> Self:
         """The hold after the write was applied."""
         grip = replace(self.grip, step=self.grip.step + 1)
+        answers = answers_with(self.answers, write)
         return replace(
             self,
             entry=self.entry.written(write),
             state=state,
             grip=grip,
             permit=write.reserved == 1,
-            answers=answers_with(self.answers, write),
+            answers=answers,
+            ready=self.ready if answers is self.answers else None,
         )
 
     def showing(self, seen: Observation) -> Self:
