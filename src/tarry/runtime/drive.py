@@ -103,16 +103,21 @@ class Drive:
         Of one that is to be held through a wait without a task the hold, and until when; None where it is not held
         any more. Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
+        await self._herald.catch_up(hold.entry)
+        return await self.go_on(job, hold)
+
+    async def go_on(self, job: Followed, hold: Hold) -> Parked | None:
+        """As `run`, with a job that was held all the while."""
         while True:
-            await self._herald.catch_up(hold.entry)
-            job.cmd = hold.grip.cmd
             try:
-                return await self._go_on(job, hold)
+                return await self._driven(job, hold)
             except _Commanded as commanded:
                 hold = commanded.hold
+                await self._herald.catch_up(hold.entry)
 
-    async def _go_on(self, job: Followed, hold: Hold) -> Parked | None:
-        """As `run`, until a command comes: raises `_Commanded`."""
+    async def _driven(self, job: Followed, hold: Hold) -> Parked | None:
+        """As `go_on`, until a command comes: raises `_Commanded`."""
+        job.cmd = hold.grip.cmd
         is_ours = not hold.entry.paused and job.runs_here(hold.spec)
         while is_ours and job.waiters:
             state, decision = resume(hold.spec, hold.state, self._clock.now())

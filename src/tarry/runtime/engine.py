@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tarry.codec import state_of
 from tarry.core.decision import Wait
@@ -15,6 +15,7 @@ from tarry.core.machine import resume
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, ResultUnavailable, TarryError
 from tarry.ports import Checkpoint, JobRow
+from tarry.runtime.agenda import Agenda
 from tarry.runtime.clock_watch import ClockWatch
 from tarry.runtime.drive import Drive, Parked, Parts
 from tarry.runtime.fetching import Fetching
@@ -26,6 +27,8 @@ from tarry.runtime.pulse import LOOK_EVERY, Pulse
 from tarry.words import SECOND, Instant
 
 T = TypeVar("T")
+
+_First: TypeAlias = Callable[[Followed], Awaitable[None]]
 
 log = logging.getLogger("tarry.runtime")
 
@@ -46,6 +49,7 @@ class Engine:
         self.outbox = Outbox(parts, self._fetching)
         self.pulse = Pulse()
         self._drive = Drive(parts, self.outbox.look, self.pulse)
+        self._agenda = Agenda(parts.clock)
         self._jobs: dict[int, Followed] = {}
         self._loops: dict[int, asyncio.Task[None]] = {}
         self._rounds: asyncio.Task[None] | None = None
@@ -127,7 +131,7 @@ class Engine:
         """Drive a job that was just claimed, from `start` on, for as long as it is held; pair it with `give_back`."""
         job = self._jobs[row.id] = Followed(row, self._clock)
         job.waiters, job.held_by, job.is_taken = 1, row.owner, True
-        first = partial(self._drive_taken, job, row, start)
+        first = partial(self._drive_taken, row=row, start=start)
         self._begin(job, first)
         return job
 
@@ -136,9 +140,9 @@ class Engine:
         if self.may_take(row.id):
             job = self._jobs[row.id] = Followed(row, self._clock)
             job.held_by = row.owner
-            first = partial(self._drive_expected, job, row)
+            first = partial(self._drive_expected, row=row)
             # Its loop begins in the surroundings of who comes; these are those of whoever asked the store for many.
-            job.park(self._clock.now() + SECOND, partial(self._begin, job, first))
+            self._park(job, self._clock.now() + SECOND, partial(self._begin, first=first))
 
     def give_back(self, job: Followed) -> None:
         """Stop driving a job that was taken, unless somebody waits for it; again is fine."""
@@ -166,6 +170,7 @@ class Engine:
         for each in ending:
             each.cancel()
         await _ended([*ending, *self._writer.end()])
+        self._agenda.end()
         await self._worker.retire()
 
     async def _drained(self, loops: Sequence[asyncio.Future[Any]]) -> None:
@@ -178,16 +183,17 @@ class Engine:
         """End the grace of `close` now."""
         self._hurry.set()
 
-    def _begin(self, job: Followed, first: Callable[[], Awaitable[None]] | None = None) -> None:
+    def _begin(self, job: Followed, first: _First | None = None) -> None:
         loop = self._loop(job, first)
         self._loops[job.id] = asyncio.create_task(loop, name=f"tarry {job.key}", context=job.surroundings)
 
-    async def _loop(self, job: Followed, first: Callable[[], Awaitable[None]] | None = None) -> None:
+    async def _loop(self, job: Followed, first: _First | None = None) -> None:
         """Until the job is over or nobody waits; `first` drives one that is held from the beginning."""
         try:
-            await self.ready()
+            if self._rounds is None:
+                await self.ready()
             if first is not None:
-                await first()
+                await first(job)
             while job.parked is None and job.waiters and not job.over.done():
                 await self._advance(job)
         except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
@@ -198,14 +204,18 @@ class Engine:
                 job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
                 del self._jobs[job.id]
 
+    def _park(self, job: Followed, until: Instant, go_on: Callable[[Followed], None]) -> None:
+        job.park(until, go_on)
+        self._agenda.enter(job, until)
+
     def _go_on(self, job: Followed) -> None:
         """The wait of a parked job is over, or it was roused."""
-        self._begin(job, partial(self._drive_on, job))
+        self._begin(job, self._drive_on)
 
     async def _drive_on(self, job: Followed) -> None:
         hold, job.parked = job.parked, None
         if hold is not None:
-            await self._driven(job, self._drive.run(job, hold))
+            await self._driven(job, self._drive.go_on(job, hold))
 
     async def _drive_expected(self, job: Followed, row: JobRow) -> None:
         """Drive a job that somebody waits for by now; it is given back where whoever made it left before that."""
@@ -270,7 +280,7 @@ class Engine:
             parked = await driving
             if parked is not None:
                 job.parked, due = parked
-                job.park(due, partial(self._go_on, job))
+                self._park(job, due, self._go_on)
         except LeaseLost as lost:
             self.refused += 1
             log.info("%s", lost)

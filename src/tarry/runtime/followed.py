@@ -11,15 +11,13 @@ from tarry.codec import decode_spec
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
+from tarry.runtime.agenda import LONGEST
 from tarry.runtime.hold import Hold
 from tarry.runtime.signal import Signal
 from tarry.runtime.specs import one_text, unknown_callable, with_callables
-from tarry.words import DAY, SECOND, Instant, Micros
+from tarry.words import SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
-
-LONGEST: Micros = DAY
-"""The longest rest before the clock is read again; where the clock jumps, all rests are measured anew (`recount`)."""
 
 
 class Followed:
@@ -29,11 +27,10 @@ class Followed:
     the final row, and `looked` rings once the loop has done what could be done at once.
     `is_taken` while a worker is one of the waiters, who leaves when the job is not held
     any more; then `driven` rings, and `broke` says whether that was an accident. `parked` is what is held of it
-    while it rests without a task; all its tasks run in the `surroundings` of its first caller, as contextvars have it.
+    while it rests without a task, until `parked_until`; all its tasks run in the `surroundings` of its first caller, as contextvars have it.
     """
 
     __slots__ = (
-        "_alarm",
         "_bell",
         "_clock",
         "_go_on",
@@ -53,6 +50,7 @@ class Followed:
         "looked",
         "over",
         "parked",
+        "parked_until",
         "surroundings",
         "waiters",
     )
@@ -78,8 +76,8 @@ class Followed:
         self._bell: asyncio.Future[None] | None = None
         self.parked: Hold | None = None
         self.surroundings = copy_context()
-        self._go_on: Callable[[], None] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self.parked_until: Instant | None = None
+        self._go_on: Callable[[Followed], None] | None = None
 
     def finish(self, row: JobRow) -> None:
         """The job is over."""
@@ -101,10 +99,9 @@ class Followed:
 
     def recount(self) -> None:
         """Have the rest measured anew: the clock was set, or the machine slept."""
-        if self._go_on is not None and self._alarm is not None:
-            self._alarm.cancel()
-            go_on, self._go_on = self._go_on, None
-            go_on()
+        if self._go_on is not None:
+            go_on, self._go_on, self.parked_until = self._go_on, None, None
+            go_on(self)
         elif self._bell is not None and not self._bell.done():
             self._bell.set_result(None)
 
@@ -149,11 +146,9 @@ class Followed:
         """Whether it is to look again."""
         return self._is_roused
 
-    def park(self, until: Instant, go_on: Callable[[], None]) -> None:
-        """Rest without a task: `go_on` is called once, by then, or when the job is roused or measured anew."""
-        self._go_on = go_on
-        left = min(max(until - self._clock.now(), 0), LONGEST)
-        self._alarm = asyncio.get_running_loop().call_later(left / SECOND, self.recount)
+    def park(self, until: Instant, go_on: Callable[[Followed], None]) -> None:
+        """Rest without a task: `go_on` is called once, when the job is roused or measured anew, which it is by then."""
+        self.parked_until, self._go_on = until, go_on
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""

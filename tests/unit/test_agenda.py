@@ -1,0 +1,90 @@
+"""The agenda of jobs that rest without a task."""
+
+from __future__ import annotations
+
+from tarry.runtime.agenda import Agenda
+from tarry.testing import FakeClock
+from tarry.words import SECOND, Instant
+
+
+class Job:
+    """One that writes down when it went on (s)."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self._begun = clock.now()
+        self.parked_until: Instant | None = None
+        self.went_on: list[float] = []
+
+    def recount(self) -> None:
+        """It goes on."""
+        self.parked_until = None
+        self.went_on.append((self._clock.now() - self._begun) / SECOND)
+
+    def park(self, agenda: Agenda, seconds: float) -> None:
+        """Rest for so long."""
+        self.parked_until = self._clock.now() + round(seconds * SECOND)
+        agenda.enter(self, self.parked_until)
+
+
+def test_each_goes_on_in_its_time() -> None:
+    """Whichever was entered first; two at one time both do, and one of the past does at once."""
+    clock = FakeClock()
+    agenda, jobs = Agenda(clock), [Job(clock) for _ in range(5)]
+
+    async def main() -> None:
+        for job, seconds in zip(jobs, (3, 1, 2, 2, -1), strict=True):
+            job.park(agenda, seconds)
+        await clock.sleep(5 * SECOND)
+
+    clock.run(main())
+    assert [job.went_on for job in jobs] == [[3], [1], [2], [2], [0]]
+
+
+def test_one_that_went_on_before_is_passed_over() -> None:
+    """Also where it rests again by then."""
+    clock = FakeClock()
+    agenda, roused, again = Agenda(clock), Job(clock), Job(clock)
+
+    async def main() -> None:
+        for job in (roused, again):
+            job.park(agenda, 2)
+        await clock.sleep(SECOND)
+        roused.recount()
+        again.recount()
+        again.park(agenda, 2)
+        await clock.sleep(5 * SECOND)
+
+    clock.run(main())
+    assert roused.went_on == [1]
+    assert again.went_on == [1, 3]
+
+
+def test_one_that_is_set_goes_on_with_the_next() -> None:
+    """A job may be entered while others go on, and the agenda be used again once it was empty."""
+    clock = FakeClock()
+    agenda, first, then = Agenda(clock), Job(clock), Job(clock)
+
+    async def main() -> None:
+        first.park(agenda, 1)
+        await clock.sleep(2 * SECOND)
+        then.park(agenda, 1)
+        await clock.sleep(2 * SECOND)
+
+    clock.run(main())
+    assert (first.went_on, then.went_on) == ([1], [3])
+
+
+def test_nothing_goes_on_after_the_end() -> None:
+    """Nor is anything kept."""
+    clock = FakeClock()
+    agenda, job = Agenda(clock), Job(clock)
+
+    async def main() -> None:
+        agenda.end()
+        job.park(agenda, 1)
+        agenda.end()
+        await clock.sleep(2 * SECOND)
+
+    clock.run(main())
+    assert job.went_on == []
