@@ -65,8 +65,10 @@ class Hosts:
 
     def line_up(self, host: str, ring: Callable[[], None], *, first: bool = False) -> Turn:
         """A turn, granted already or in line (`first`: before the others); pair it with `leave`."""
-        turn, place = Turn(host, ring), self._hosts.setdefault(host, _Host())
-        if not place.line and self._is_open(place, self._clock.now()):
+        turn, place = Turn(host, ring), self._hosts.get(host)
+        if place is None:
+            place = self._hosts[host] = _Host()
+        if not place.line and self._has_room(place) and not (place.opens_at and self._rest_of(place)):
             self._grant(place, turn)
             return turn
         (place.line.appendleft if first else place.line.append)(turn)
@@ -106,7 +108,7 @@ class Hosts:
             self._step_out(place, turn)
         if self._waiting:
             self._serve()
-        if not place.line and not place.under_way and place.opens_at <= self._clock.now():
+        if not (place.line or place.under_way or (place.opens_at and self._rest_of(place))):
             del self._hosts[turn.host]
 
     def rest(self, host: str, span: Micros) -> None:
@@ -114,14 +116,18 @@ class Hosts:
         place = self._hosts.setdefault(host, _Host())
         place.opens_at = max(place.opens_at, self._clock.now() + min(span, LONGEST_REST))
 
-    def _is_open(self, place: _Host, now: Instant) -> bool:
-        return place.under_way < self._concurrent and self._under_way < self._in_flight and place.opens_at <= now
+    def _has_room(self, place: _Host) -> bool:
+        return place.under_way < self._concurrent and self._under_way < self._in_flight
+
+    def _rest_of(self, place: _Host) -> Micros:
+        return max(place.opens_at - self._clock.now(), 0)
 
     def _grant(self, place: _Host, turn: Turn) -> None:
         turn.granted = True
         place.under_way += 1
         self._under_way += 1
-        place.opens_at = max(place.opens_at, self._clock.now() + self._spacing)
+        if self._spacing:
+            place.opens_at = max(place.opens_at, self._clock.now() + self._spacing)
 
     def _step_out(self, place: _Host, turn: Turn) -> None:
         place.line.remove(turn)
@@ -135,11 +141,11 @@ class Hosts:
             served = any(map(self._serve_one, list(self._waiting)))
 
     def _serve_one(self, host: str) -> bool:
-        place, now = self._hosts[host], self._clock.now()
-        if not self._is_open(place, now):
-            if place.opens_at > now and place.timer is None:
-                wait = (place.opens_at - now) / SECOND
-                place.timer = asyncio.get_running_loop().call_later(wait, self._open, host, place)
+        place = self._hosts[host]
+        rest = place.opens_at and self._rest_of(place)
+        if rest or not self._has_room(place):
+            if rest and place.timer is None:
+                place.timer = asyncio.get_running_loop().call_later(rest / SECOND, self._open, host, place)
             return False
         turn = place.line[0]
         self._step_out(place, turn)
