@@ -120,15 +120,16 @@ class Drive:
         job.cmd = hold.grip.cmd
         is_ours = not hold.entry.paused and job.runs_here(hold.spec)
         while is_ours and job.waiters:
-            state, decision = resume(hold.spec, hold.state, self._clock.now())
+            now = self._clock.now()
+            state, decision = resume(hold.spec, hold.state, now)
             if isinstance(decision, Call):
-                after = await self._call(job, hold.resumed(state), decision)
+                after = await self._call(job, hold.resumed(state), decision, now)
             elif isinstance(decision, Stop):
-                after = await self._settle(job, hold, state, decision, None)
+                after = await self._settle(job, hold, state, decision, None, now)
             else:
                 hold = hold.resumed(state)
                 job.looked.set()
-                if self._may_park(job, decision.due):
+                if decision.due - now > PARK_BEYOND and not job.is_taken and not job.is_roused:
                     return hold.parked(), decision.due
                 after = await self._rest(job, hold, decision.due)
             if after is None:
@@ -137,9 +138,6 @@ class Drive:
         await self._writer.release(hold.grip)
         await self._herald.write_down(hold.entry)
         return None
-
-    def _may_park(self, job: Followed, due: Instant) -> bool:
-        return due - self._clock.now() > PARK_BEYOND and not job.is_taken and not job.is_roused
 
     async def _rest(self, job: Followed, hold: Hold, due: int) -> Hold:
         """Rest until `due` or until roused, then look for commands."""
@@ -161,14 +159,14 @@ class Drive:
             return False
         return (seen.owner, seen.step, seen.cmd) == (self._worker.id, hold.grip.step, hold.grip.cmd)
 
-    async def _call(self, job: Followed, hold: Hold, call: Call) -> Hold | None:
+    async def _call(self, job: Followed, hold: Hold, call: Call, now: Instant) -> Hold | None:
         """Make the call and commit what it saw; None when the job is no longer held."""
-        if not self._worker.may_send(self._clock.now()):
-            return await self._rest(job, hold, self._clock.now() + SECOND)
+        if not self._worker.may_send(now):
+            return await self._rest(job, hold, now + SECOND)
         if call.kind is CallKind.POLL and not hold.permit:
             # That commit took its time: whether to poll, and for how long, is decided anew.
             return await self._permitted(job, hold)
-        if self._pulse.is_silent(self._clock.now()):
+        if self._pulse.is_silent(now):
             # This process stood still: what it was told meanwhile counts before it sends anything.
             if not self._is_as_it_was(hold, await self._writer.glance(job.id)):
                 await self._check(job, hold)
@@ -265,12 +263,14 @@ class Drive:
     async def _answered(self, job: Followed, hold: Hold, call: Call, seen: Observation) -> Hold | None:
         """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
         while True:
+            now = self._clock.now()
             if _is_light(hold.spec, seen):
-                state, decision = step(hold.spec, hold.state, seen, self._clock.now(), hold.answers)
+                state, decision = step(hold.spec, hold.state, seen, now, hold.answers)
             else:
                 state, decision = await self._judged_aside(hold, call, seen)
+                now = self._clock.now()
             try:
-                return await self._settle(job, hold, state, decision, seen)
+                return await self._settle(job, hold, state, decision, seen, now)
             except _Commanded as commanded:
                 if commanded.hold.spec.poll != hold.spec.poll:
                     seen = unmarked(seen)
@@ -320,11 +320,11 @@ class Drive:
         return step(unjudged, state, seen, self._clock.now(), answers)
 
     async def _settle(
-        self, job: Followed, hold: Hold, state: JobState, decision: Decision, seen: Observation | None
+        self, job: Followed, hold: Hold, state: JobState, decision: Decision, seen: Observation | None, now: Instant
     ) -> Hold | None:
-        write = hold.settlement(state, decision, seen, self._clock.now())
+        write = hold.settlement(state, decision, seen, now)
         after = await self._commit(job, hold, write, state)
-        record(hold.state, state, self._clock.now())
+        record(hold.state, state, now)
         if isinstance(decision, Stop) or write.release:
             return None
         return after if seen is None else after.showing(seen)
