@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tarry import Errors, Fixed, Hints, Limits, Linear, Outcome, Request
 from tarry.codec import decode_state, encode_state
 from tarry.core import Call, Stop, Wait, resume, sending
+from tarry.core.resuming import is_still
 from tarry.words import SECOND, CallKind, ErrorKind, Phase, micros
 from tests.unit.scripted import GET, POST, Answer, Script, broken, http, returned, spec, state
 
@@ -109,6 +110,24 @@ def test_a_restart_changes_nothing(job: Any, answers: list[Answer]) -> None:
         script.play(answer)
         found, decision = script.state, script.decision
         assert resume(job, decode_state(encode_state(found)), script.now) == (found, decision)
+
+
+@given(jobs(), st.lists(UNDECIDED, max_size=8), st.integers(0, 10) | st.integers(0, 1000), st.integers(-2, 2))
+def test_a_call_that_waited_for_its_turn_is_still_the_one(
+    job: Any, answers: list[Answer], waited: int, close: int
+) -> None:
+    """Where that is told by the deadline alone, resuming says it as well; at the deadline it is never told."""
+    script = Script(job)
+    script.play(*answers)
+    found, call = script.state, script.decision
+    if isinstance(call, Stop):
+        return
+    assert isinstance(call, Call)
+    at_most = None if found.deadline is None else found.deadline - call.timeout
+    for now in (script.now + waited * SECOND, max(script.now, (at_most or 0) + close)):
+        assert is_still(found, call, now) == (at_most is None or now <= at_most)
+        if is_still(found, call, now):
+            assert resume(job, found, now) == (found, call)
 
 
 @given(jobs(), ANSWERS, st.lists(st.integers(0, 400), min_size=1, max_size=5))

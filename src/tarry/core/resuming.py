@@ -42,6 +42,14 @@ def resume(spec: JobSpec, state: JobState, now: Instant) -> Next:
             return _resume_probe(spec, state, now)
 
 
+def is_still(state: JobState, call: Call, now: Instant) -> bool:
+    """Whether `resume` says the same of a state that it said this of before: the deadline leaves the call all its time.
+
+    It may do so where this is false.
+    """
+    return state.deadline is None or now + call.timeout <= state.deadline
+
+
 def lost(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) -> Next:
     """The answer to a submit that must not be repeated is lost: the probe looks for its job, if there is one."""
     if spec.probe is None:

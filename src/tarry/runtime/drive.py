@@ -16,6 +16,7 @@ from tarry.core.evaluation import size
 from tarry.core.judging import is_request_to_wait
 from tarry.core.machine import resume, sending, step
 from tarry.core.observation import CallError, Observation
+from tarry.core.resuming import is_still
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.strategies import DEFAULT
@@ -250,9 +251,12 @@ class Drive:
 
     def _by_now(self, job: Followed, hold: Hold, call: Call) -> Call | None:
         now = self._clock.now()
+        if not (job.waiters and self._worker.may_send(now)):
+            return None
+        if is_still(hold.state, call, now):
+            return call
         _, decision = resume(hold.spec, hold.state, now)
-        wanted = job.waiters and self._worker.may_send(now)
-        return decision if wanted and isinstance(decision, Call) and decision.kind is call.kind else None
+        return decision if isinstance(decision, Call) and decision.kind is call.kind else None
 
     def _heed(self, hold: Hold, seen: Observation) -> None:
         """Spare the host where it asks for less traffic: the jobs beside this one have not heard it."""
