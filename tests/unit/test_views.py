@@ -25,7 +25,7 @@ GARBAGE: list[dict[str, Any]] = [
     {"timeline": "{"},
     {"timeline": "[1]"},
     {"timeline": '[[1,"pending"]]'},
-    {"timeline": f'[[{2**62},"pending",null]]'},
+    {"timeline": f'[1,{2**62},"pending",null]'},
     {"submit": "{"},
     {"submit": "[]"},
     {"due": 2**62},

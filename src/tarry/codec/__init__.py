@@ -18,7 +18,6 @@ from tarry.codec.answers import (
 from tarry.codec.observations import (
     BODY_LIMIT,
     decode_observation,
-    decode_timeline,
     encode_observation,
     what_it_says,
 )
@@ -26,6 +25,7 @@ from tarry.codec.reading import VERSION
 from tarry.codec.rows import state_of
 from tarry.codec.specs import decode_spec, differences, encode_spec, fingerprint
 from tarry.codec.states import decode_state, encode_state
+from tarry.codec.timeline import decode_timeline, extended_timeline
 
 __all__ = [
     "ANSWER_LIMIT",
@@ -45,6 +45,7 @@ __all__ = [
     "encode_state",
     "encode_status_url",
     "encode_validators",
+    "extended_timeline",
     "fingerprint",
     "state_of",
     "what_it_says",

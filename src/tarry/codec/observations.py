@@ -1,10 +1,10 @@
-"""What calls saw as JSON text, bounded; and the timeline of the last polls."""
+"""What calls saw as JSON text, bounded."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tarry.codec.reading import VERSION, flag, items, optional, parsed, read, text, texts, versioned, whole
+from tarry.codec.reading import VERSION, flag, optional, text, texts, versioned, whole
 from tarry.core import expressions
 from tarry.core.observation import CallError, Observation
 from tarry.core.texts import bounded_text, plain_json_text, storable_text
@@ -102,11 +102,6 @@ def sent_on(seen: Observation) -> dict[str, Any]:
     return {name: _header(value) for name, value in seen.headers.items() if name not in _DROPPED_HEADERS}
 
 
-def decode_timeline(stored: str | None) -> list[tuple[int, str, str | None]]:
-    """The last polls: milliseconds since creation, verdict, what set the wait. Raises `CheckpointError`."""
-    return [] if stored is None else read("timeline", _marks, parsed(stored, "timeline"))
-
-
 def _kept(seen: Observation, keep: str | None) -> Json:
     if keep is None or not seen.is_json:
         return seen.body
@@ -119,7 +114,3 @@ def _kept(seen: Observation, keep: str | None) -> Json:
 
 def _header(value: str) -> str:
     return storable_text(value)[:_HEADER_LIMIT]
-
-
-def _marks(value: object) -> list[tuple[int, str, str | None]]:
-    return [(whole(at), text(verdict), optional(text)(source)) for at, verdict, source in items(value)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tarry.codec.answers import decode_answer, decode_status_url, decode_validators
-from tarry.codec.observations import decode_timeline
 from tarry.codec.reading import parsed
 from tarry.codec.states import decode_state
+from tarry.codec.timeline import decode_timeline
 from tarry.core.state import JobState
 from tarry.errors import CheckpointError
 from tarry.frozen import replace

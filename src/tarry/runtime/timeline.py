@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from tarry.codec import decode_timeline
+from tarry.codec import decode_timeline, extended_timeline
 from tarry.core.results import Tick
 from tarry.core.state import JobState
 from tarry.words import MILLISECOND, Instant, moment
 
 LENGTH = 64
-_SHORTEST = LENGTH * len('[0,"lost",null]')
 
 
 def extended(ring: str | None, before: JobState, after: JobState) -> str:
-    """The ring with one more poll: [milliseconds since creation, verdict, what set the wait after it].
-
-    The text is extended as it is: it was checked when the job was claimed, and its words are our own.
-    """
+    """The ring with one more poll: when it started, its verdict, what set the wait after it."""
     started = after.polled_at if after.polled_at is not None else after.created_at
     moved = after.hops > before.hops
     failed = after.streak.length > before.streak.length
     verdict = after.outcome or ("error" if failed else "redirect" if moved else after.verdict or "pending")
-    source = "null" if after.outcome else f'"{after.wait_source}"'
-    mark = f'[{(started - after.created_at) // MILLISECOND},"{verdict}",{source}]'
-    if ring is None or ring == "[]":
-        return f"[{mark}]"
+    poll = (started - after.created_at) // MILLISECOND, verdict, None if after.outcome else after.wait_source
     # What set the wait that this poll ended: not what was planned, if a command or a restart came in between.
-    begin, _, _ = ring.rpartition(",")
-    begin = f'{begin},"{before.wait_source}"]'
-    if len(begin) > _SHORTEST and begin.count("[") > LENGTH:
-        begin = f"[{begin.partition('],')[2]}"
-    return f"{begin},{mark}]"
+    return extended_timeline(ring, poll, before.wait_source, LENGTH)
 
 
 def ticks(ring: str | None, created_at: Instant) -> tuple[Tick, ...]:
