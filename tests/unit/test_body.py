@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarry.core.observation import Observation
+from tarry.http import body as bodies
 from tarry.http.body import MAX_TEXT, BodyError, Decoder, decode, parse
 from tarry.words import CallKind, ErrorKind
 
@@ -69,6 +70,26 @@ def test_members_without_end_are_bounded() -> None:
     assert failure(gzip.compress(b"") * 100) is ErrorKind.TOO_LARGE
 
 
+@given(
+    raw=st.binary(max_size=40),
+    is_packed=st.booleans(),
+    coding=st.sampled_from(["", "gzip", "identity", "br"]),
+    limit=st.integers(0, 60),
+)
+def test_a_body_that_came_at_once_is_unpacked_as_one_in_pieces(
+    raw: bytes, is_packed: bool, coding: str, limit: int
+) -> None:
+    """The same bytes, or the same error."""
+
+    def told(unpack: Any) -> Any:
+        try:
+            return unpack(gzip.compress(raw) if is_packed else raw, coding, limit)
+        except BodyError as error:
+            return error.kind
+
+    assert told(bodies.unpacked) == told(unpacked)
+
+
 @pytest.mark.parametrize(
     ("data", "coding"),
     [
@@ -92,6 +113,7 @@ def test_what_is_not_gzip_once_is_refused(data: bytes, coding: str) -> None:
     [
         (b'{"state": "DONE"}', {"state": "DONE"}),
         (b"  [] ", []),
+        (b" \t\r\n[1] \t\r\n", [1]),
         (b"null", None),
         (b"5", 5),
         (b'"text"', "text"),
@@ -125,6 +147,12 @@ def test_json_is_told_by_its_content(data: bytes, value: Any) -> None:
         b"DONE",
         b"<html><body>Maintenance</body></html>",
         b'{"status":"ok"} junk',
+        b"[1] [2]",
+        b"[1],",
+        "\u00a0[1]".encode(),
+        "[1]\u2028".encode(),
+        b"\x0c[1]",
+        b"[1]\x00",
         b'{"a": NaN}',
         b"[Infinity]",
         b"-Infinity",

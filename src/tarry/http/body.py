@@ -87,6 +87,15 @@ class Decoder:
             raise BodyError(ErrorKind.TOO_LARGE, f"the body is larger than {self._limit} bytes")
 
 
+def unpacked(body: bytes, content_encoding: str, limit: int) -> bytes:
+    """A raw body that came at once, as a `Decoder` gives it."""
+    if not content_encoding and len(body) <= limit:
+        return body
+    decoder = Decoder(content_encoding, limit)
+    decoder.feed(body)
+    return decoder.finish()
+
+
 def _is_packed(content_encoding: str) -> bool:
     codings = [coding.strip().lower() for coding in content_encoding.split(",")]
     codings = [coding for coding in codings if coding not in {"", "identity"}]
@@ -153,7 +162,11 @@ def _charset(content_type: str) -> str:
 def _json(text: str) -> Json:
     if _is_too_deep(text):
         raise ValueError("nested too deep")
-    value: Json = _DECODER.decode(text)
+    trimmed = text.strip(" \t\n\r")
+    value: Json
+    value, end = _DECODER.raw_decode(trimmed)
+    if end < len(trimmed):
+        raise ValueError("more than one value")
     if "\\" in text and _ESCAPED_SURROGATE.search(text):
         # Half characters: no store and no URL can hold them.
         return _changed(value, lambda part: _SURROGATE.sub("\ufffd", part))

@@ -54,8 +54,10 @@ class Kept:
     def leave(self, place: Place) -> None:
         """A call to the origin is over."""
         place.busy -= 1
+        if place.busy:
+            return
         place.since = self._clock.now()
-        if not place.busy and not place.kept:
+        if not place.kept:
             del self._origins[place.origin]
 
     def _is_room(self, place: Place) -> bool:
@@ -79,7 +81,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Place:
-    """What an origin has of the connections: calls under way, connections kept, the time of its last call.
+    """What an origin has of the connections: calls under way, connections kept, since when none is under way.
 
     As a block it is around one of the calls: several may be in it at once.
     """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from tarry.core.observation import CallError, Observation
-from tarry.http.body import EMPTY, Body, BodyError, Decoder, parse
+from tarry.http.body import EMPTY, BodyError, Decoder, parse, unpacked
 from tarry.http.bound import Bounds
 from tarry.http.clients import Client, sender_of
 from tarry.http.errors import translate
@@ -144,20 +144,22 @@ class _Found:
         try:
             self.status = answer.status
             self.headers = _headers(answer.headers)
-            self.body = await self._body(answer)
+            coding = "" if answer.is_unpacked else self.headers.get("content-encoding", "")
+            if isinstance(answer.body, bytes):
+                raw = unpacked(answer.body, coding, self._max_body)
+            else:
+                raw = await self._collected(answer.body, coding)
+            self.body = parse(raw, self.headers.get("content-type", ""), self._redact)
         except BodyError:
             # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
             if 200 <= answer.status < 300:
                 raise
 
-    async def _body(self, answer: Answer) -> Body:
-        decoder = Decoder("" if answer.is_unpacked else self.headers.get("content-encoding", ""), self._max_body)
-        if isinstance(answer.body, bytes):
-            decoder.feed(answer.body)
-        else:
-            async for chunk in answer.body:
-                decoder.feed(chunk)
-        return parse(decoder.finish(), self.headers.get("content-type", ""), self._redact)
+    async def _collected(self, body: AsyncIterator[bytes], coding: str) -> bytes:
+        decoder = Decoder(coding, self._max_body)
+        async for chunk in body:
+            decoder.feed(chunk)
+        return decoder.finish()
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
