@@ -189,7 +189,7 @@ class Drive:
 
     async def _made_in_turn(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
         """Make the call in its host's turn, past the gate; None if it is not to be made any more."""
-        if isinstance(hold.spec.target(call.kind), Batch):
+        if hold.ready is None and isinstance(hold.spec.target(call.kind), Batch):
             # The call that it shares with others takes one turn for all.
             return await self._made_past_the_gate(job, hold, call, place)
         turn = self._hosts.line_up(hold.host(call.kind), job.rouse, first=hold.state.closing)
