@@ -58,6 +58,25 @@ def test_a_commit_is_on_disk(bench: Bench) -> None:
     assert pragma(bench.store, "journal_mode", "write") == journal_mode(sqlite3.sqlite_version_info, network=False)
 
 
+@pytest.mark.parametrize("size", [None, 4096])
+def test_a_file_keeps_the_pages_that_it_was_made_with(database: Path, size: int | None) -> None:
+    """A new file has large ones; one that is there already is used as it is."""
+    if size is not None:
+        other = sqlite3.connect(database)
+        other.execute(f"PRAGMA page_size={size}")
+        other.execute("CREATE TABLE theirs (a)")
+        other.close()
+    store = SqlStore(f"sqlite:///{database}")
+    store.open(START)
+    assert pragma(store, "page_size", "write") == (size or 8192)
+    store.close()
+
+
+def test_what_stays_of_a_journal_is_bounded(bench: Bench) -> None:
+    """It is written over, and a large transaction does not take its room for ever."""
+    assert pragma(bench.store, "journal_size_limit", "write") == 8 << 20
+
+
 def test_a_database_in_the_other_mode_is_brought_back(database: Path) -> None:
     """A file left in the write-ahead mode by another program is used in the mode that is safe here."""
     other = sqlite3.connect(database)
@@ -345,5 +364,5 @@ def test_a_network_file_system_is_warned_of(database: Path, caplog: pytest.LogCa
     store = SqlStore(SqliteFile(database, network=lambda _path: "nfs4"))
     store.open(START)
     assert "network file system (nfs4)" in caplog.text
-    assert pragma(store, "journal_mode", "write") == "truncate"
+    assert pragma(store, "journal_mode", "write") == "persist"
     store.close()

@@ -26,14 +26,14 @@ from tests.contract.bench import START, held
 @pytest.mark.parametrize(
     ("library", "mode"),
     [
-        ((3, 40, 1), "truncate"),
-        ((3, 44, 5), "truncate"),
+        ((3, 40, 1), "persist"),
+        ((3, 44, 5), "persist"),
         ((3, 44, 6), "wal"),
-        ((3, 45, 0), "truncate"),
-        ((3, 50, 6), "truncate"),
+        ((3, 45, 0), "persist"),
+        ((3, 50, 6), "persist"),
         ((3, 50, 7), "wal"),
-        ((3, 51, 0), "truncate"),
-        ((3, 51, 2), "truncate"),
+        ((3, 51, 0), "persist"),
+        ((3, 51, 2), "persist"),
         ((3, 51, 3), "wal"),
         ((3, 52, 0), "wal"),
         ((4, 0, 0), "wal"),
@@ -42,7 +42,7 @@ from tests.contract.bench import START, held
 def test_the_write_ahead_log_needs_a_library_with_the_fix(library: tuple[int, ...], mode: str) -> None:
     """The WAL-reset race was fixed in 3.51.3, 3.50.7 and 3.44.6; everywhere else the rollback journal is used."""
     assert journal_mode(library, network=False) == mode
-    assert journal_mode(library, network=True) == "truncate"
+    assert journal_mode(library, network=True) == "persist"
 
 
 def test_the_kind_of_store_follows_what_was_asked_for(tmp_path: Path) -> None:
@@ -81,13 +81,13 @@ class Deaf:
     ("settings", "kind"),
     [
         ({"journal_mode": "wal", "synchronous": 2}, StoreUnavailable),
-        ({"journal_mode": "truncate", "synchronous": 1}, StoreError),
+        ({"journal_mode": "persist", "synchronous": 1}, StoreError),
     ],
 )
 def test_a_setting_that_does_not_take_is_refused(settings: dict[str, object], kind: type[StoreError]) -> None:
     """Durability is what the database says it does, not what it was asked for."""
     with pytest.raises(StoreError) as caught:
-        sqlite._prepare_writer("truncate", cast("sqlite3.Connection", Deaf(**settings)))
+        sqlite._prepare_writer("persist", cast("sqlite3.Connection", Deaf(**settings)))
     assert type(caught.value) is kind
 
 

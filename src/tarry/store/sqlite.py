@@ -7,7 +7,8 @@ have connections of their own that cannot write.
 
 `synchronous=FULL` makes a commit mean "on disk". The write-ahead log is used
 where the SQLite library is free of the WAL-reset race, which can corrupt a database;
-elsewhere the rollback journal is. Both settings are read back on every connection.
+elsewhere the rollback journal is, whose file stays: writing over what is there costs less than making it anew.
+Both settings are read back on every connection.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ BUSY_SECONDS = 10
 _POOL_SECONDS = 30
 _READERS = 4
 _OLDEST = (3, 33, 0)
+_PAGE_BYTES = 8192
+"""Of a new file: a page is written as a whole, and three jobs of a usual size share one where 4 KiB hold a single one."""
+
+_JOURNAL_BYTES = 8 << 20
+"""What is left of a rollback journal after its commit; the next one is written over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +245,7 @@ class SqliteMemory(Silent):
 def journal_mode(library: tuple[int, ...], *, network: bool) -> str:
     """`wal` where it is safe: no WAL-reset race in the library (version triple), no network in between."""
     fixed = library >= (3, 51, 3) or (3, 50, 7) <= library < (3, 51) or (3, 44, 6) <= library < (3, 45)
-    return "wal" if fixed and not network else "truncate"
+    return "wal" if fixed and not network else "persist"
 
 
 def check_library(library: tuple[int, ...]) -> None:
@@ -280,6 +286,8 @@ def _text(stored: bytes) -> str | bytes:
 
 
 def _prepare_writer(mode: str, connection: sqlite3.Connection) -> None:
+    _pragma(connection, f"page_size={_PAGE_BYTES}")
+    _pragma(connection, f"journal_size_limit={_JOURNAL_BYTES}")
     found = _pragma(connection, f"journal_mode={mode}")
     if found == "wal" and mode != "wal":
         raise StoreUnavailable(

@@ -97,7 +97,7 @@ def _journal(found: str, wanted: str, path: Path) -> Finding:
     if found == "wal" and wanted != "wal":
         text = (
             "WAL, which can damage the database with this SQLite library or on this file system: stop all processes, "
-            f"then sqlite3 {path.name} 'PRAGMA journal_mode=truncate'"
+            f"then sqlite3 {path.name} 'PRAGMA journal_mode=persist'"
         )
         return Finding("journal", Level.ERROR, text)
     is_other = wanted == "wal" != found
