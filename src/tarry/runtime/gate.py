@@ -31,17 +31,15 @@ class Gate:
 
     def line_up(self, place: Place) -> None:
         """Take the place; it is granted at once unless a call that goes alone is under way or in line before it."""
-        if self._line or not self._has_room(place):
+        if self._line or not self._let_in(place):
             self._line.append(place)
-        else:
-            self._grant(place)
 
     def go_ahead(self, place: Place) -> None:
         """Grant a place that can wait no longer, past the line, whoever is inside: then it goes beside others."""
         if not place.granted:
             self._line.remove(place)
-            place.alone = False
-            self._grant(place)
+            place.alone, place.granted = False, True
+            self.inside += 1
 
     def leave(self, place: Place) -> None:
         """Give the place up, granted or not, or never taken; again is fine."""
@@ -52,16 +50,15 @@ class Gate:
                 self._alone = None
         elif place in self._line:
             self._line.remove(place)
-        while self._line and self._has_room(self._line[0]):
-            after = self._line.popleft()
-            self._grant(after)
-            after.ring()
+        while self._line and self._let_in(self._line[0]):
+            self._line.popleft().ring()
 
-    def _has_room(self, place: Place) -> bool:
-        return self._alone is None and not (place.alone and self.inside)
-
-    def _grant(self, place: Place) -> None:
-        place.granted = True
-        self.inside += 1
+    def _let_in(self, place: Place) -> bool:
+        """Grant the place, if there is room for it."""
+        if self._alone is not None or (place.alone and self.inside):
+            return False
         if place.alone:
             self._alone = place
+        place.granted = True
+        self.inside += 1
+        return True
