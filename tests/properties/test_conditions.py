@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tarry.core.conditions import Condition, Custom, InvalidAnswer, Match
+from tarry.core.judgement import Judgement, short
 from tarry.words import Verdict
 
 SUCCESSES = {Verdict.SUCCEEDED, Verdict.PARTIAL, Verdict.SKIPPED}
@@ -74,6 +77,19 @@ def test_match_judges_whatever_a_body_holds(body: object) -> None:
     judgement = Match("body.state", succeeded=["DONE", 1, True]).judge({"body": {"state": body}})
     assert (judgement.value is None) == (body is None)
     assert all(len(value) <= 60 and value.isprintable() for _, value in judgement.seen)
+
+
+@given(st.text(max_size=100), st.booleans())
+def test_a_text_is_judged_the_same_as_it_is_named_and_in_other_letters(text: str, over: bool) -> None:
+    """A text that is named just so is found at once, and comes to what any other spelling of it does."""
+    match = Match("body.state", succeeded=text, failed=["FAILED", text + "x"], over="all" if over else None)
+    shown = short(text)
+    expected = Judgement(Verdict.SUCCEEDED, shown, (("body.state", shown),))
+    assert match.judge({"body": {"state": [text] if over else text}}) == expected
+    other = text.swapcase()
+    if other.casefold() == text.casefold():
+        judgement = match.judge({"body": {"state": [other] if over else other}})
+        assert judgement == replace(expected, value=short(other), seen=(("body.state", short(other)),))
 
 
 @given(JSON)

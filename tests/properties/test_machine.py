@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from tarry import Errors, Fixed, Hints, Limits, Linear, Outcome, Request
 from tarry.codec import decode_state, encode_state
-from tarry.core import Call, Stop, Wait, resume, sending
-from tarry.core.resuming import is_still
-from tarry.words import SECOND, CallKind, ErrorKind, Phase, micros
+from tarry.core import Call, Stop, Wait, nudged, resume, sending, step
+from tarry.core.cadence import Due
+from tarry.core.resuming import hastened, is_still, scheduled
+from tarry.words import SECOND, CallKind, ErrorKind, Phase, WaitSource, micros
 from tests.unit.scripted import GET, POST, Answer, Script, broken, http, returned, spec, state
 
 STATES = st.sampled_from(["RUNNING", "QUEUED", "HELD", "odd", None, 7])
@@ -128,6 +129,43 @@ def test_a_call_that_waited_for_its_turn_is_still_the_one(
         assert is_still(found, call, now) == (at_most is None or now <= at_most)
         if is_still(found, call, now):
             assert resume(job, found, now) == (found, call)
+
+
+CLOCKS = st.sampled_from([0, 0, 0, 1, 40 * SECOND, -1, -2 * SECOND, -40 * SECOND])
+NUDGES = st.sampled_from([None, None, None, 0, 1, SECOND])
+
+
+@given(jobs(), st.lists(st.tuples(st.one_of(UNDECIDED, UNDECIDED, ENDINGS), CLOCKS, NUDGES), min_size=1, max_size=25))
+def test_a_step_decides_what_resuming_its_state_would(job: Any, polls: list[tuple[Answer, int, int | None]]) -> None:
+    """Also where somebody asked for a poll, or the clock was moved, while the call was under way."""
+    script = Script(job, now=3600 * SECOND)
+    for answer, moved, nudge in polls:
+        script._reach_a_call()
+        if not isinstance(script.decision, Call):
+            return
+        kind, now = script.decision.kind, script.now
+        before = sending(script.state, kind, now)
+        if nudge is not None:
+            before = nudged(job, before, now + nudge)
+        script.now = now + moved
+        script.state, script.decision = step(job, before, answer(kind, now), script.now, script.answers)
+        assert resume(job, script.state, script.now) == (script.state, script.decision)
+
+
+NEAR = st.integers(-3, 3).map(lambda seconds: 3600 * SECOND + seconds * SECOND)
+
+
+@given(st.sampled_from(["0.5s", "5s"]), st.sampled_from([Phase.WAITING, Phase.BLOCKED]), NEAR, *[st.none() | NEAR] * 3)
+def test_what_was_planned_this_moment_is_what_resuming_gives(
+    floor: str, phase: Phase, due: int, polled_at: int | None, nudged_at: int | None, hold_until: int | None
+) -> None:
+    """A wait that lies ahead is known as one, but not past the floor, a nudge or a clock that was set back."""
+    now = 3600 * SECOND
+    script = Script(spec(limits=Limits(min_interval=floor)), now=now)
+    state = replace(script.state, phase=phase, polled_at=polled_at, nudged_at=nudged_at)
+    planned = replace(state, due=due, wait_source=WaitSource.HINT, wait=due - now, hold_until=hold_until)
+    expected = resume(script.spec, hastened(script.spec, planned, now), now)
+    assert scheduled(script.spec, state, Due(due, WaitSource.HINT, hold_until), now) == expected
 
 
 @given(jobs(), ANSWERS, st.lists(st.integers(0, 400), min_size=1, max_size=5))

@@ -26,6 +26,9 @@ _CLOSING_SHARE = 10
 _MAX_DOUBLINGS = 64
 _PROBLEM = 160
 
+# A member of an enumeration is found slowly by its name.
+_STRATEGY, _MAXIMUM, _AT_ONCE = WaitSource.STRATEGY, WaitSource.MAXIMUM, WaitSource.AT_ONCE
+
 
 @quick
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,9 @@ class Due:
 
     due: Instant
     source: WaitSource
-    closing: bool = False
     hold_until: Instant | None = None
     problem: str | None = None
+    closing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +55,10 @@ class NoRoom:
 Schedule: TypeAlias = Due | NoRoom
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Length:
-    """A wait in the making."""
+_Length: TypeAlias = tuple[Micros, WaitSource, str | None]
+"""A wait in the making: how long, what set it, and how the strategy failed."""
 
-    span: Micros
-    source: WaitSource
-    problem: str | None = None
-
-
-_NONE = _Length(0, WaitSource.AT_ONCE)
+_NONE: _Length = (0, _AT_ONCE, None)
 
 
 def next_poll(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
@@ -87,9 +83,10 @@ def first_poll(spec: JobSpec, state: JobState, seen: Observation | None, now: In
 
     Of the two waits the longer.
     """
-    length = _Length(micros(spec.limits.initial_delay), WaitSource.START)
+    delay = micros(spec.limits.initial_delay)
     if seen is None:
-        return cut(spec, state, Due(now + length.span, length.source), earliest=now)
+        return cut(spec, state, Due(now + delay, WaitSource.START), earliest=now)
+    length = (delay, WaitSource.START, None)
     return _schedule(spec, state, seen, now, length, last=None, lower_bound=True)
 
 
@@ -148,13 +145,13 @@ def _strategic(spec: JobSpec, state: JobState) -> _Length:
     asked = _asked(strategy, n)
     if strategy.jitter == "none":
         return asked
-    floor = spec.limits.floor
-    return replace(asked, span=strategies.jittered(strategy.jitter, asked.span, floor, state.key, state.polls))
+    span, source, problem = asked
+    return strategies.jittered(strategy.jitter, span, spec.limits.floor, state.key, state.polls), source, problem
 
 
 def _backoff(spec: JobSpec, state: JobState) -> _Length:
-    delay = _asked(*phases.in_force(spec.strategy, state)).span
-    return _Length(backoff(delay, state.streak.length), WaitSource.ERROR_BACKOFF)
+    delay, _, _ = _asked(*phases.in_force(spec.strategy, state))
+    return backoff(delay, state.streak.length), WaitSource.ERROR_BACKOFF, None
 
 
 def _asked(strategy: Simple, n: int) -> _Length:
@@ -163,8 +160,8 @@ def _asked(strategy: Simple, n: int) -> _Length:
         delay, at_maximum = strategy.delay(n)
     except Exception as error:  # noqa: BLE001  # whatever the callable raises, the job is polled on, and politely
         problem = short(f"strategy: {type(error).__name__}: {error}", _PROBLEM)
-        return _Length(strategies.DEFAULT.delay(n)[0], WaitSource.STRATEGY_ERROR, problem)
-    return _Length(delay, WaitSource.MAXIMUM if at_maximum else WaitSource.STRATEGY)
+        return strategies.DEFAULT.delay(n)[0], WaitSource.STRATEGY_ERROR, problem
+    return delay, _MAXIMUM if at_maximum else _STRATEGY, None
 
 
 def _schedule(
@@ -186,15 +183,18 @@ def _schedule(
         waiting = is_request_to_wait(seen.status)
         length = _hinted(length, hint.span, maximum, lower_bound=lower_bound or waiting)
         hold = now + min(hint.span, maximum) if waiting else None
-    open_from = earliest(spec, last, now)
-    planned = Due(now + length.span, length.source, hold_until=hold, problem=length.problem)
-    if planned.due < open_from:
-        source = length.source if length.source is WaitSource.AT_ONCE else WaitSource.FLOOR
-        planned = replace(planned, due=open_from, source=source)
-    return cut(spec, state, planned, earliest=open_from)
+    span, source, problem = length
+    due, open_from = now + span, earliest(spec, last, now)
+    if due < open_from:
+        due = open_from
+        if source is not _AT_ONCE:
+            source = WaitSource.FLOOR
+    return cut(spec, state, Due(due, source, hold, problem), earliest=open_from)
 
 
 def _hinted(length: _Length, span: Micros, maximum: Micros, *, lower_bound: bool) -> _Length:
-    source = WaitSource.HINT_BOUND if span > maximum else WaitSource.HINT
-    asked = replace(length, span=min(span, maximum), source=source)
-    return length if lower_bound and asked.span <= length.span else asked
+    before, _, problem = length
+    asked = min(span, maximum)
+    if lower_bound and asked <= before:
+        return length
+    return asked, WaitSource.HINT_BOUND if span > maximum else WaitSource.HINT, problem

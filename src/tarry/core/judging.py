@@ -76,6 +76,9 @@ def is_request_to_wait(status: int | None) -> bool:
 
 def read_poll(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Finding:
     """What a poll's answer means; `document` is what the condition is shown of it."""
+    if seen.is_json and seen.error is None and (seen.status is None or 200 <= seen.status <= 299):
+        # As most are: any condition may judge it, and can read it.
+        return judged(spec.until, document, redirects=spec.redirect is not None)
     if seen.status == 304 and not is_accepted(spec.poll, 304):
         return Finding(Sort.UNCHANGED)
     is_plain = _is_plain_answer(spec, seen)

@@ -22,13 +22,14 @@ from tarry.core.resuming import resume, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.submits import prepared, probed, submitted
-from tarry.frozen import replace
+from tarry.frozen import copier, replace
 from tarry.words import CallKind, Instant, Outcome, Phase, micros
 
 __all__ = ["cancelled", "resume", "sending", "start", "step"]
 
 _NONE = Answers()
 _POLL = CallKind.POLL
+_polling = copier(JobState, "phase", "polled_at")
 _SENT = {
     CallKind.BASELINE: Move.BASELINE_SENT,
     CallKind.SUBMIT: Move.SUBMIT_SENT,
@@ -70,7 +71,7 @@ def sending(state: JobState, kind: CallKind, now: Instant) -> JobState:
         raise IllegalMove(state.phase, kind)
     phase = move(state.phase, _SENT[kind])
     if kind is _POLL:
-        return replace(state, phase=phase, polled_at=now)
+        return _polling(state, phase=phase, polled_at=now)
     tries = state.submit_tries + (kind is CallKind.SUBMIT)
     return replace(state, phase=phase, submit_tries=tries)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from tarry.core.condition import Condition, Path
-from tarry.core.evaluation import Listing, Reading
+from tarry.core.evaluation import Listing
 from tarry.core.expressions import effort, is_path, roots, search
 from tarry.core.judgement import MOST_SEEN, Judgement, key_of, of_all, of_any, short
 from tarry.core.value_sets import Codes, Scalar, Values, check, table
@@ -105,34 +105,41 @@ class Match(_Sorting):
         return self.over is None and is_path(self.path)
 
     def judge(self, document: Mapping[str, Any]) -> Judgement:
-        found = search(self.path, document, Reading if self.over is None else Listing)
-        if self.over is not None and isinstance(found, list):
-            return self._judge_list(found)
-        text = short(found)
-        # Over elements, what is no list is a value that no set names.
-        verdict = self._verdict(found if self.over is None or found is None else {})
-        return Judgement(verdict, None if found is None else text, ((self.path, text),))
+        if self.over is not None:
+            return self._judge_over(search(self.path, document, Listing))
+        found = search(self.path, document)
+        known = self._as_named.get(found) if type(found) is str else None
+        return self._judged(found, self._verdict(found)) if known is None else known
 
-    def _judge_list(self, elements: list[object]) -> Judgement:
-        if not elements:
+    def _judge_over(self, found: object) -> Judgement:
+        if not isinstance(found, list):
+            return self._judged(found, Verdict.PENDING if found is None else self._otherwise)
+        if not found:
             return Judgement(Verdict.PENDING, None, ((self.path, "empty"),))
-        verdicts = [self._verdict(element) for element in elements]
+        verdicts = [self._verdict(element) for element in found]
         verdict = of_all(verdicts) if self.over == "all" else of_any(verdicts)
-        decisive = elements[verdicts.index(verdict)]
-        texts = dict.fromkeys(short(element) for element in elements[:_MOST_LOOKED_AT])
+        decisive = found[verdicts.index(verdict)]
+        texts = dict.fromkeys(short(element) for element in found[:_MOST_LOOKED_AT])
         seen = tuple((self.path, text) for text in texts)[:MOST_SEEN]
         return Judgement(verdict, None if decisive is None else short(decisive), seen)
 
+    def _judged(self, found: object, verdict: Verdict) -> Judgement:
+        text = short(found)
+        return Judgement(verdict, None if found is None else text, ((self.path, text),))
+
     @cached_property
-    def _as_written(self) -> dict[object, Verdict]:
-        """The verdict of each text that is named, as it is named: most answers have it just so."""
-        return table(self, lambda values: [value for value in values if isinstance(value, str)])
+    def _as_named(self) -> dict[object, Judgement]:
+        """What becomes of each text that is named, as it is named: most answers have it just so."""
+        verdicts = table(self, lambda values: [value for value in values if isinstance(value, str)])
+        return {text: self._judged(text, verdict) for text, verdict in verdicts.items()}
 
     def _verdict(self, value: object) -> Verdict:
         if value is None:
             return Verdict.PENDING
-        found = self._as_written.get(value) if type(value) is str else None
-        return found or self.verdicts.get(self._key(value)) or self._otherwise
+        known = self._as_named.get(value) if type(value) is str else None
+        if known is not None:
+            return known.verdict
+        return self.verdicts.get(self._key(value)) or self._otherwise
 
     @property
     def _otherwise(self) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias
 
 from tarry.core import expressions
 from tarry.core.document import excerpt
@@ -12,6 +12,7 @@ from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Seen
 from tarry.core.texts import as_text, short, stored_size
+from tarry.frozen import copier, replace
 from tarry.words import Json, Verdict
 
 MAX_SEEN = 8
@@ -24,27 +25,33 @@ _MULTIPLE_BAD = 300
 _PERCENT = 100
 _UNKNOWN = Verdict.UNKNOWN
 
+_once_more = copier(Seen, "times")
 
-def noted(spec: JobSpec, state: JobState, judgement: Judgement | None, shown: dict[str, Json]) -> dict[str, Any]:
-    """What changes by what the condition read: verdict, status, distinct values, progress."""
-    if judgement is None:
-        return {}
-    found, status, unknown = state.seen, state.status, state.unknown
+Notes: TypeAlias = tuple[tuple[Seen, ...], str | None, tuple[str, ...], float | str | None]
+"""Distinct values, status, unknown values, progress."""
+
+
+def noted(spec: JobSpec, state: JobState, judgement: Judgement, shown: dict[str, Json]) -> JobState:
+    """The state with what the condition read: verdict, status, distinct values, progress."""
+    seen, status, unknown, progress = notes(spec, state, judgement, shown)
+    return replace(state, verdict=judgement.verdict, seen=seen, status=status, unknown=unknown, progress=progress)
+
+
+def notes(spec: JobSpec, state: JobState, judgement: Judgement, shown: dict[str, Json]) -> Notes:
+    """What is remembered by the end of an answer that was read."""
+    seen, status, unknown, progress = state.seen, state.status, state.unknown, state.progress
     # What is remembered was made fit for that: only another value has yet to be.
     for path, value in judgement.seen:
-        found = _again(found, path, value) or _counted(found, short(path, _PATH), short(value, _VALUE))
-    if judgement.value is not None and judgement.value != status:
-        status = short(judgement.value, _STATUS)
-    if judgement.value is not None and judgement.verdict is _UNKNOWN:
-        unknown = _remembered(unknown, short(judgement.value, _NAME))
-    progress = None if spec.progress is None else _progress(_searched(spec.progress, shown))
-    return {
-        "seen": found,
-        "status": status,
-        "unknown": unknown,
-        "verdict": judgement.verdict,
-        "progress": state.progress if progress is None else progress,
-    }
+        seen = _again(seen, path, value) or _counted(seen, short(path, _PATH), short(value, _VALUE))
+    if judgement.value is not None:
+        if judgement.value != status:
+            status = short(judgement.value, _STATUS)
+        if judgement.verdict is _UNKNOWN:
+            unknown = _remembered(unknown, short(judgement.value, _NAME))
+    if spec.progress is not None:
+        found = _progress(_searched(spec.progress, shown))
+        progress = progress if found is None else found
+    return seen, status, unknown, progress
 
 
 def words_of(spec: JobSpec, seen: Observation, shown: dict[str, Json]) -> str | None:
@@ -59,7 +66,9 @@ def _again(seen: tuple[Seen, ...], path: str, value: str) -> tuple[Seen, ...] | 
     """One more of a value that was there before."""
     for index, old in enumerate(seen):
         if old.value == value and old.path == path:
-            return (*seen[:index], Seen(path, value, old.times + 1), *seen[index + 1 :])
+            again = list(seen)
+            again[index] = _once_more(old, times=old.times + 1)
+            return tuple(again)
     return None
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tarry.core import cadence, phases, stalls
 from tarry.core.answers import Answers
 from tarry.core.document import document
 from tarry.core.ending import Next, end, outcome_of
+from tarry.core.judgement import Judgement
 from tarry.core.judging import Finding, Sort, nowhere, read_poll
 from tarry.core.moves import Move, move
-from tarry.core.noting import noted, words_of
+from tarry.core.noting import noted, notes, words_of
 from tarry.core.observation import Observation
-from tarry.core.resuming import is_overdue, scheduled
+from tarry.core.resuming import scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import NO_STREAK, Confirming, JobState, Streak
 from tarry.core.status_url import NowhereError, followed, redirected
-from tarry.frozen import replace
+from tarry.frozen import copier, replace
 from tarry.words import Instant, Json, Outcome, Verdict, micros
 
 Planned: TypeAlias = Callable[[JobSpec, JobState, Observation, Instant], cadence.Schedule]
@@ -28,18 +29,29 @@ _SENT, _PENDING, _BLOCKED = Move.POLL_SENT, Move.POLL_PENDING, Move.POLL_BLOCKED
 _IS_BLOCKED = Verdict.BLOCKED
 _ABSENT = frozenset({404, 410})
 
+_with_judgement = copier(
+    JobState,
+    *("phase", "polled_at", "polls", "hold_until", "nudged_at", "found", "hops", "streak", "confirming"),
+    *("verdict", "status", "progress", "seen", "unknown", "changed_at", "stalled"),
+)
+
 MAX_HOPS = 10
 """How often the status URL may be moved in a row before an answer is judged."""
 
 
 def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answers: Answers) -> Next:
     """Count the poll and judge its answer. Raises `IllegalMove`."""
-    counted = _counted(state, seen, now)
+    move(state.phase, _SENT)
     shown = document(spec, state.polls + 1, seen, answers)
     finding = read_poll(spec, seen, shown)
-    state = replace(state, **counted, **stalls.moved(state, noted(spec, state, finding.judgement, shown), now))
-    if finding.sort is _JUDGED:
-        return _judged(spec, state, seen, now, shown, answers)
+    if finding.sort is _JUDGED and spec.is_led:
+        finding = _lead(spec, state.key, finding, seen, answers)
+    judgement = finding.judgement
+    if finding.sort is _JUDGED and judgement is not None:
+        return _judged(spec, state, judgement, seen, now, shown)
+    state = _counted(state, seen, now)
+    if judgement is not None:
+        state = _showing(spec, state, judgement, now, shown)
     match finding.sort:
         case Sort.MOVED:
             return _moved(spec, state, finding, seen, now, answers)
@@ -59,40 +71,77 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
             return _failed(spec, state, finding, seen, now)
 
 
-def _counted(state: JobState, seen: Observation, now: Instant) -> dict[str, Any]:
-    """What changes by a poll that was made, whatever it brought. Raises `IllegalMove`."""
-    started = min(seen.started_at, now)
+def _lead(spec: JobSpec, key: str, finding: Finding, seen: Observation, answers: Answers) -> Finding:
+    """What a judged answer means that may move the status URL: where it leads nowhere, a failed poll."""
+    judgement = finding.judgement
+    if judgement is None or outcome_of(judgement.verdict) is not None or seen.status in _ABSENT:
+        return finding
+    try:
+        followed(spec, key, seen, answers)
+    except NowhereError as error:
+        return replace(nowhere(error), judgement=judgement)
+    return finding
+
+
+def _begun(state: JobState, seen: Observation, now: Instant) -> tuple[Instant, Instant | None]:
+    """When the last poll started, this one counted, and the nudge that is still open."""
+    started, before, nudged = min(seen.started_at, now), state.polled_at, state.nudged_at
     # A nudge asks for a poll that starts after it; one that was on its way is not it.
-    is_nudged = state.nudged_at is not None and started < state.nudged_at
-    return {
-        "phase": move(state.phase, _SENT),
-        "polled_at": started if state.polled_at is None else max(state.polled_at, started),
-        "polls": state.polls + 1,
-        "hold_until": None,
-        "nudged_at": state.nudged_at if is_nudged else None,
-    }
+    is_open = nudged is not None and started < nudged
+    return started if before is None or before < started else before, nudged if is_open else None
+
+
+def _counted(state: JobState, seen: Observation, now: Instant) -> JobState:
+    """The state with a poll that was made, whatever it brought."""
+    polled_at, nudged_at = _begun(state, seen, now)
+    return replace(state, polled_at=polled_at, polls=state.polls + 1, hold_until=None, nudged_at=nudged_at)
+
+
+def _showing(spec: JobSpec, state: JobState, judgement: Judgement, now: Instant, shown: dict[str, Json]) -> JobState:
+    """The state with what the condition read in an answer that was no good."""
+    after = noted(spec, state, judgement, shown)
+    if stalls.is_moved(state, judgement.verdict, after.status, after.progress):
+        return replace(after, changed_at=now, stalled=False)
+    return after
 
 
 def _judged(
-    spec: JobSpec, state: JobState, seen: Observation, now: Instant, shown: dict[str, Json], answers: Answers
+    spec: JobSpec, state: JobState, judgement: Judgement, seen: Observation, now: Instant, shown: dict[str, Json]
 ) -> Next:
     """A good poll: terminal, or it goes on. Success comes before every limit."""
-    outcome, shows_it = outcome_of(state.verdict), seen.status not in _ABSENT
-    if outcome is None and shows_it and spec.is_led:
-        try:
-            followed(spec, state.key, seen, answers)
-        except NowhereError as error:
-            return _failed(spec, state, nowhere(error), seen, now)
-    found = state.found + shows_it
-    if outcome is not None:
-        before = state.confirming
-        times = before.times + 1 if before is not None and before.outcome is outcome else 1
-        state = replace(state, streak=NO_STREAK, found=found, hops=0, confirming=Confirming(outcome, times))
-        if times >= spec.confirm:
-            return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
-        return _go_on(spec, replace(state, phase=move(state.phase, Move.POLL_PENDING)), seen, now)
-    phase = move(state.phase, _BLOCKED if state.verdict is _IS_BLOCKED else _PENDING)
-    return _go_on(spec, replace(state, streak=NO_STREAK, found=found, hops=0, phase=phase, confirming=None), seen, now)
+    verdict = judgement.verdict
+    outcome = outcome_of(verdict)
+    confirming = None if outcome is None else _confirming(state.confirming, outcome)
+    polled_at, nudged_at = _begun(state, seen, now)
+    values, status, unknown, progress = notes(spec, state, judgement, shown)
+    is_moved = stalls.is_moved(state, verdict, status, progress)
+    state = _with_judgement(
+        state,
+        phase=move(state.phase, _BLOCKED if verdict is _IS_BLOCKED else _PENDING),
+        polled_at=polled_at,
+        polls=state.polls + 1,
+        hold_until=None,
+        nudged_at=nudged_at,
+        found=state.found + (seen.status not in _ABSENT),
+        hops=0,
+        streak=NO_STREAK,
+        confirming=confirming,
+        verdict=verdict,
+        status=status,
+        progress=progress,
+        seen=values,
+        unknown=unknown,
+        changed_at=now if is_moved else state.changed_at,
+        stalled=state.stalled and not is_moved,
+    )
+    if outcome is not None and confirming is not None and confirming.times >= spec.confirm:
+        return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
+    return _go_on(spec, state, seen, now)
+
+
+def _confirming(before: Confirming | None, outcome: Outcome) -> Confirming:
+    """The run of equal terminal verdicts with one more of this outcome."""
+    return Confirming(outcome, before.times + 1 if before is not None and before.outcome is outcome else 1)
 
 
 def _moved(spec: JobSpec, state: JobState, finding: Finding, seen: Observation, now: Instant, answers: Answers) -> Next:
@@ -163,15 +212,14 @@ def _go_on(
     spec: JobSpec, state: JobState, seen: Observation, now: Instant, planned: Planned = cadence.next_poll
 ) -> Next:
     """The job is not over by what the poll saw: by its limits, or not yet."""
-    limits = spec.limits
-    if limits.max_polls is not None and state.polls >= limits.max_polls:
+    most, deadline = spec.limits.max_polls, state.deadline
+    if most is not None and state.polls >= most:
         return end(state, Outcome.EXHAUSTED, now)
-    if state.closing or is_overdue(state, now):
+    if state.closing or (deadline is not None and now >= deadline):
         return end(state, Outcome.TIMED_OUT, now)
-    stalled = stalls.is_stalled(spec.stall, state, now)
-    if stalled and spec.stall is not None and spec.stall.fail:
-        return end(state, Outcome.TIMED_OUT, now, stalls.reason(spec.stall, state))
-    if stalled and not state.stalled:
+    if spec.stall is not None and stalls.is_stalled(spec.stall, state, now):
+        if spec.stall.fail:
+            return end(state, Outcome.TIMED_OUT, now, stalls.reason(spec.stall, state))
         state = replace(state, stalled=True)
     state = phases.entered(spec.strategy, state, now)
     return scheduled(spec, state, planned(spec, state, seen, now), now)

@@ -10,12 +10,13 @@ from tarry.core.judging import is_repeatable
 from tarry.core.moves import Move, move
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Streak
-from tarry.frozen import replace
+from tarry.frozen import copier, replace
 from tarry.words import CallKind, Instant, Micros, Outcome, Phase, WaitSource
 
 _POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
 _POLL = CallKind.POLL
 _FLOOR = WaitSource.FLOOR
+_planned = copier(JobState, "due", "wait_source", "wait", "closing", "hold_until", "error")
 
 LOST = "the answer to the submit was lost"
 
@@ -64,15 +65,18 @@ def scheduled(spec: JobSpec, state: JobState, schedule: Schedule, now: Instant) 
     """The state with its next call planned, and what comes of that."""
     if isinstance(schedule, NoRoom):
         return out_of_time(state, now, schedule.reason)
-    state = replace(
+    due, polled_at = schedule.due, state.polled_at
+    state = _planned(
         state,
-        due=schedule.due,
+        due=due,
         wait_source=schedule.source,
-        wait=schedule.due - now,
+        wait=due - now,
         closing=schedule.closing,
         hold_until=schedule.hold_until,
         error=schedule.problem or state.error,
     )
+    if state.nudged_at is None and due > now and (polled_at is None or polled_at <= min(now, due - spec.limits.floor)):
+        return state, Wait(due, schedule.source)  # what lies ahead and is open was planned this moment
     return resume(spec, hastened(spec, state, now), now)
 
 
@@ -111,20 +115,20 @@ def _resume_probe(spec: JobSpec, state: JobState, now: Instant) -> Next:
 
 
 def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
-    most = spec.limits.max_polls
+    most, polled_at, open_from = spec.limits.max_polls, state.polled_at, now
+    if polled_at is not None:
+        if polled_at > now:
+            # The clock was set back: the last poll, which seems to be yet to come, was made by now at the latest.
+            polled_at, state = now, replace(state, polled_at=now)
+        open_from = max(now, polled_at + spec.limits.floor)
     spent = most is not None and state.polls >= most
-    if state.polled_at is not None and state.polled_at > now:
-        # The clock was set back: the last poll, which seems to be yet to come, was made by now at the latest.
-        state = replace(state, polled_at=now)
-    open_from = cadence.earliest(spec, state.polled_at, now)
     if is_overdue(state, now):
         if spent or _had_its_closing_poll(state, now):
             return end(state, Outcome.TIMED_OUT, now)
         return _call_or_wait(spec, state, _POLL, open_from, now)
     if spent:
         return end(state, Outcome.EXHAUSTED, now)
-    due = _due(spec, state, now)
-    return _call_or_wait(spec, state, _POLL, max(open_from, due), now)
+    return _call_or_wait(spec, state, _POLL, max(open_from, _due(spec, state, now)), now)
 
 
 def _had_its_closing_poll(state: JobState, now: Instant) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from tarry.core import durations
 from tarry.core.durations import DurationLike, PositiveDuration
@@ -36,14 +36,10 @@ class Stall(Model):
         def __init__(self, after: DurationLike, *, fail: bool = False) -> None: ...
 
 
-def moved(state: JobState, shows: dict[str, Any], now: Instant) -> dict[str, Any]:
-    """The changes that an answer shows, read at `now`, and with them that the job moved, if it did."""
-    if not shows:
-        return shows
-    is_same = shows["status"] == state.status and shows["progress"] == state.progress
-    if is_same and (shows["verdict"] is _BLOCKED) is (state.verdict is _BLOCKED):
-        return shows
-    return {**shows, "changed_at": now, "stalled": False}
+def is_moved(state: JobState, verdict: Verdict, status: str | None, progress: float | str | None) -> bool:
+    """Whether an answer with this verdict, status and progress shows that the job moved."""
+    is_same = status == state.status and progress == state.progress
+    return not is_same or (verdict is _BLOCKED) is not (state.verdict is _BLOCKED)
 
 
 def unmoved_for(state: JobState, now: Instant) -> Micros:
@@ -52,9 +48,9 @@ def unmoved_for(state: JobState, now: Instant) -> Micros:
     return now - (began if state.changed_at is None else state.changed_at)
 
 
-def is_stalled(stall: Stall | None, state: JobState, now: Instant) -> bool:
+def is_stalled(stall: Stall, state: JobState, now: Instant) -> bool:
     """Whether the job, answered well at `now`, has not moved for too long."""
-    if stall is None or state.streak.length or state.phase is Phase.BLOCKED or state.confirming is not None:
+    if state.streak.length or state.phase is Phase.BLOCKED or state.confirming is not None:
         return False
     return unmoved_for(state, now) >= micros(stall.after)
 

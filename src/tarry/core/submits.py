@@ -71,11 +71,12 @@ def _accepted(spec: JobSpec, state: JobState, seen: Observation, now: Instant, a
     if spec.submitted is not None:
         shown = document(spec, state.polls, seen, replace(answers, submit=answer(seen)))
         finding = judged(spec.submitted, shown)
-        outcome = None if finding.judgement is None else outcome_of(finding.judgement.verdict)
-        if outcome is not None:
-            state = replace(state, **noted(spec, state, finding.judgement, shown))
+        judgement = finding.judgement
+        outcome = None if judgement is None else outcome_of(judgement.verdict)
+        if judgement is not None and outcome is not None:
+            state = noted(spec, state, judgement, shown)
             return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
-        if finding.sort is Sort.INVALID and finding.judgement is None:
+        if finding.sort is Sort.INVALID and judgement is None:
             return end(state, Outcome.INVALID, now, finding.error)
     if is_overdue(state, now):
         return resume(spec, replace(state, due=now), now)
