@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tarry import Errors, Fixed, Hints, Limits, Linear, Outcome, Request
 from tarry.codec import decode_state, encode_state
-from tarry.core import Call, Stop, Wait, nudged, resume, sending, step
+from tarry.core import Answers, Call, Stop, Wait, nudged, resume, sending, step
+from tarry.core.answers import StatusUrl, Validators
 from tarry.core.cadence import Due
 from tarry.core.resuming import hastened, is_still, scheduled
 from tarry.words import SECOND, CallKind, ErrorKind, Phase, WaitSource, micros
@@ -182,6 +183,35 @@ def test_downtime_never_adds_a_second_submit_or_poll(job: Any, answers: list[Ans
     if job.submit == POST:
         left = [answer for answer in script.calls if answer[0] is CallKind.SUBMIT]
         assert len(left) == script.state.submit_tries
+
+
+MOVING = st.builds(
+    http, st.sampled_from([200, 307]), st.just({"state": "go"}), st.just({"location": "/b", "etag": '"x"'})
+)
+READING: dict[str, Any] = {
+    "nothing": {},
+    "the last answer": {"fetch": Request("GET", "https://api.example.com/{poll.body.state}")},
+    "the first answer": {"result": "baseline.body"},
+    "marks": {"poll": Request("GET", GET.url, conditional=True)},
+}
+BEFORE = st.builds(
+    Answers,
+    status_url=st.none() | st.builds(StatusUrl, st.just("https://api.example.com/b"), st.none(), st.just(GET.url)),
+    validators=st.none() | st.just(Validators(GET.url, etag='"old"')),
+)
+
+
+@given(st.sampled_from(sorted(READING)), BEFORE, st.lists(st.one_of(UNDECIDED, MOVING), min_size=1, max_size=5))
+def test_what_is_kept_is_the_same_where_nothing_has_to_be(what: str, before: Answers, answers: list[Answer]) -> None:
+    """A spec that reads nothing of earlier answers keeps just what one keeps that is not known to be such."""
+    plain = spec(redirect="{poll.headers.location}", strategy=Fixed("1s"), **READING[what])
+    assert plain.is_forgetful == (what == "nothing")
+    unknown = plain.model_copy()
+    vars(unknown)["is_forgetful"] = False
+    one, other = (Script(each, answers=before) for each in (plain, unknown))
+    for answer in answers:
+        assert one.play(answer) == other.play(answer)
+        assert one.answers == other.answers
 
 
 @given(jobs(), st.integers(0, 10**9))

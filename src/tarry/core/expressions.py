@@ -56,11 +56,20 @@ def search(expression: str, document: Any, reading: type[Reading] = Reading) -> 
     Raises what JMESPath raises on wrong types, and `TooCostly` when it takes too long.
     """
     compiled = _compiled(expression)
-    if compiled.steps is not None:
-        return _walk(document, compiled.steps)
-    run = reading()
-    found = run.visit(compiled.tree, document)
-    return run.measured(found) if compiled.shares else found
+    if compiled.steps is None:
+        run = reading()
+        found = run.visit(compiled.tree, document)
+        return run.measured(found) if compiled.shares else found
+    found = document
+    try:
+        for step in compiled.steps:
+            if isinstance(step, str):
+                found = found.get(step)
+            else:
+                found = found[step] if isinstance(found, list) and -len(found) <= step < len(found) else None
+    except AttributeError:
+        return None
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -117,18 +126,6 @@ def roots(expression: str) -> frozenset[str]:
 def paths(expression: str) -> tuple[str, ...]:
     """The plain paths that the expression reads from the document, such as `body.state`; each once, in order."""
     return tuple(dict.fromkeys(_written(steps) for steps in _reads(_compiled(expression).tree) if steps))
-
-
-def _walk(value: Any, steps: Steps) -> Any:
-    try:
-        for step in steps:
-            if isinstance(step, str):
-                value = value.get(step)
-            else:
-                value = value[step] if isinstance(value, list) and -len(value) <= step < len(value) else None
-    except AttributeError:
-        return None
-    return value
 
 
 def _steps(node: Mapping[str, Any]) -> Steps | None:

@@ -21,6 +21,8 @@ def kept(spec: JobSpec, before: JobState, after: JobState, seen: Observation, an
     """
     if seen.kind is not _POLL:
         return _of_no_poll(before, after, seen, answers)
+    if spec.is_forgetful and after.hops <= before.hops and answers.status_url is None and answers.validators is None:
+        return answers
     found = _of_poll(spec, before, after, seen, answers)
     marks = validators.after_poll(spec, before, after, seen, answers, found)
     return found if marks is found.validators else replace(found, validators=marks)

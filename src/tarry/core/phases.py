@@ -146,7 +146,7 @@ def entered(strategy: AnyStrategy, state: JobState, now: Instant) -> JobState:
 def in_force(strategy: AnyStrategy, state: JobState) -> tuple[Simple, int]:
     """The strategy that sets the next wait, and the number of the last poll as it counts them."""
     if strategy.type != "phases":
-        return strategy, max(1, state.polls)
+        return strategy, state.polls or 1
     stage = state.stage or Stage(0, 0, state.created_at)
     part = strategy.parts[min(stage.index, len(strategy.parts) - 1)]
     return part.strategy, max(1, state.polls - stage.polls)

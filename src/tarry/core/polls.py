@@ -31,8 +31,8 @@ _ABSENT = frozenset({404, 410})
 
 _with_judgement = copier(
     JobState,
-    *("phase", "polled_at", "polls", "hold_until", "nudged_at", "found", "hops", "streak", "confirming"),
-    *("verdict", "status", "progress", "seen", "unknown", "changed_at", "stalled"),
+    *("phase", "polled_at", "polls", "nudged_at", "found", "hops", "streak", "confirming"),
+    *("verdict", "status", "progress", "seen", "unknown"),
 )
 
 MAX_HOPS = 10
@@ -114,13 +114,13 @@ def _judged(
     confirming = None if outcome is None else _confirming(state.confirming, outcome)
     polled_at, nudged_at = _begun(state, seen, now)
     values, status, unknown, progress = notes(spec, state, judgement, shown)
-    is_moved = stalls.is_moved(state, verdict, status, progress)
+    if stalls.is_moved(state, verdict, status, progress):
+        state = replace(state, changed_at=now, stalled=False)
     state = _with_judgement(
         state,
         phase=move(state.phase, _BLOCKED if verdict is _IS_BLOCKED else _PENDING),
         polled_at=polled_at,
         polls=state.polls + 1,
-        hold_until=None,
         nudged_at=nudged_at,
         found=state.found + (seen.status not in _ABSENT),
         hops=0,
@@ -131,8 +131,6 @@ def _judged(
         progress=progress,
         seen=values,
         unknown=unknown,
-        changed_at=now if is_moved else state.changed_at,
-        stalled=state.stalled and not is_moved,
     )
     if outcome is not None and confirming is not None and confirming.times >= spec.confirm:
         return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
@@ -221,5 +219,6 @@ def _go_on(
         if spec.stall.fail:
             return end(state, Outcome.TIMED_OUT, now, stalls.reason(spec.stall, state))
         state = replace(state, stalled=True)
-    state = phases.entered(spec.strategy, state, now)
+    if state.stage is not None or spec.strategy.type == "phases":
+        state = phases.entered(spec.strategy, state, now)
     return scheduled(spec, state, planned(spec, state, seen, now), now)

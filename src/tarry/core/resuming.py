@@ -11,12 +11,13 @@ from tarry.core.moves import Move, move
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Streak
 from tarry.frozen import copier, replace
-from tarry.words import CallKind, Instant, Micros, Outcome, Phase, WaitSource
+from tarry.words import CallKind, Instant, Outcome, Phase, WaitSource
 
 _POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
 _POLL = CallKind.POLL
 _FLOOR = WaitSource.FLOOR
 _planned = copier(JobState, "due", "wait_source", "wait", "closing", "hold_until", "error")
+_at_the_floor = copier(JobState, "due", "wait_source")
 
 LOST = "the answer to the submit was lost"
 
@@ -128,7 +129,9 @@ def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
         return _call_or_wait(spec, state, _POLL, open_from, now)
     if spent:
         return end(state, Outcome.EXHAUSTED, now)
-    return _call_or_wait(spec, state, _POLL, max(open_from, _due(spec, state, now)), now)
+    if state.due is not None and state.due > now:
+        open_from = max(open_from, _due(spec, state, now))
+    return _call_or_wait(spec, state, _POLL, open_from, now)
 
 
 def _had_its_closing_poll(state: JobState, now: Instant) -> bool:
@@ -149,17 +152,13 @@ def _due(spec: JobSpec, state: JobState, now: Instant) -> Instant:
 
 def _call_or_wait(spec: JobSpec, state: JobState, kind: CallKind, due: Instant, now: Instant) -> Next:
     if due <= now:
-        refresh = kind is _POLL and state.streak.denied == 1
-        return state, Call(kind, _timeout(spec, state, kind, now), refresh)
+        bound, deadline = spec.bounds[kind], state.deadline
+        # The closing poll of an overdue job has its whole time.
+        timeout = bound if deadline is None or now >= deadline else min(bound, deadline - now)
+        return state, Call(kind, timeout, kind is _POLL and state.streak.denied == 1)
     if due == state.due:
         return state, Wait(due, state.wait_source)
-    return replace(state, due=due, wait_source=_FLOOR), Wait(due, _FLOOR)
-
-
-def _timeout(spec: JobSpec, state: JobState, kind: CallKind, now: Instant) -> Micros:
-    """How long the call may take. The closing poll of an overdue job has its whole time."""
-    bound, deadline = spec.bounds[kind], state.deadline
-    return bound if deadline is None or now >= deadline else min(bound, deadline - now)
+    return _at_the_floor(state, due=due, wait_source=_FLOOR), Wait(due, _FLOOR)
 
 
 def is_overdue(state: JobState, now: Instant) -> bool:

@@ -36,6 +36,7 @@ _LOCAL = {
 }
 _OUTCOMES = {*(outcome.value for outcome in Outcome), "success", "failure", "any"}
 
+_POLL = CallKind.POLL
 _CALLS = ("baseline", "submit", "probe", "poll", "fetch", "cancel")
 
 
@@ -171,6 +172,12 @@ class JobSpec(Model):
         read = self.until.roots.union(*(roots_of(path) for path in (self.result, self.progress, self.reason) if path))
         return "baseline" in read or bool(self.until.functions) or "baseline" in self.named
 
+    @cached_property
+    def is_forgetful(self) -> bool:
+        """Whether no call and no condition reads anything of an earlier answer to a poll, unless that moved it elsewhere."""
+        is_revalidated = isinstance(self.poll, Request) and self.poll.is_revalidated
+        return not (self.reads_baseline or "poll" in self.named or is_revalidated)
+
     @property
     def functions(self) -> tuple[Function, ...]:
         """All callables that the spec names."""
@@ -186,21 +193,21 @@ class JobSpec(Model):
 
     def is_plain(self, kind: CallKind) -> bool:
         """Whether an answer to such a call is judged, and the next wait set, without a callable."""
-        judge = self.until if kind is CallKind.POLL else self.submitted
+        judge = self.until if kind is _POLL else self.submitted
         return (judge is None or judge.is_plain) and not self.strategy.functions
 
     def is_walk(self, kind: CallKind) -> bool:
         """Whether judging an answer to such a call does no more than follow a path in it, however large it is."""
-        return self._is_walk if kind is CallKind.POLL else False
+        return kind is _POLL and self._is_walk
 
     @cached_property
     def _is_walk(self) -> bool:
         told = [path for path in (self.progress, self.reason, self.hints.path) if path is not None]
-        return self.is_plain(CallKind.POLL) and self.until.is_walk and all(map(is_path, told))
+        return self.is_plain(_POLL) and self.until.is_walk and all(map(is_path, told))
 
     def effort(self, kind: CallKind) -> int:
         """How many times over judging an answer to such a call may go through it."""
-        judge = self.until if kind is CallKind.POLL else self.submitted
+        judge = self.until if kind is _POLL else self.submitted
         told = sum(effort(path) for path in (self.progress, self.reason, self.hints.path) if path is not None)
         return told + (1 if judge is None else judge.effort)
 
