@@ -103,6 +103,29 @@ def test_the_full_state_differs_from_the_default_everywhere() -> None:
     assert same == ["key", "created_at"]
 
 
+@pytest.mark.parametrize("name", [f.name for f in fields(JobState) if f.name not in {"phase", "outcome"}])
+def test_each_field_comes_back_alone(name: str) -> None:
+    """Whatever the others are; 0 and an empty text are no defaults where those are None."""
+    for value in [getattr(FULL, name), 0, ""]:
+        state = replace(PLAIN, **{name: value})
+        if type(value) is type(getattr(FULL, name)):
+            assert decode_state(encode_state(state)) == state
+
+
+def test_a_state_of_a_usual_job_is_written_as_ever() -> None:
+    """Byte for byte, so that versions can be compared in a database."""
+    usual = JobState(
+        "orders", Phase.WAITING, NOW, None, NOW + 2, wait_source=WaitSource.STRATEGY, polls=3, polled_at=NOW + 1
+    )
+    usual = replace(usual, found=3, verdict=Verdict.PENDING, status="RUNNING", wait=5, changed_at=NOW, stalled=True)
+    usual = replace(usual, seen=(Seen("body.state", "RUNNING", 3),), progress=0.5, streak=Streak(1, 1, NOW))
+    assert encode_state(usual) == (
+        f'{{"v":1,"key":"orders","phase":"waiting","created_at":{NOW},"due":{NOW + 2},"wait_source":"strategy",'
+        f'"polls":3,"polled_at":{NOW + 1},"found":3,"verdict":"pending","status":"RUNNING","progress":0.5,'
+        f'"seen":[["body.state","RUNNING",3]],"wait":5,"changed_at":{NOW},"streak":[1,1,{NOW},0,0],"stalled":true}}'
+    )
+
+
 def test_defaults_are_left_out() -> None:
     """A fresh job takes little."""
     assert json.loads(encode_state(PLAIN)) == {"v": 1, "key": "orders", "phase": "waiting", "created_at": NOW}
