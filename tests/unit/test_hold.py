@@ -90,3 +90,24 @@ def test_the_last_answer_is_written_with_its_own_times() -> None:
     write, _ = settled(hold, answer("DONE", digest=1, polls=1))
     assert write.outcome == "succeeded"
     assert write.last is not None
+
+
+def test_a_poll_that_says_the_same_leaves_the_entry() -> None:
+    """Only the state, the step and the timeline move on; whatever else the commit brought is in the entry after it."""
+    first, hold = settled(held(), answer("RUNNING", digest=1))
+    assert hold.entry != held().entry
+    assert hold.entry.event_seq == len(first.events) == 1
+    _, after = settled(hold, answer("RUNNING", digest=1, polls=1))
+    assert after.entry is hold.entry
+    carried, last = settled(after, replace(answer("RUNNING", digest=1, polls=2), carried='"page-2"'))
+    assert (carried.carried, last.entry.carried) == ('"page-2"', '"page-2"')
+
+
+def test_each_commit_is_proven_by_the_step_before() -> None:
+    """The grip of the claim, one step further with each commit, a permit's too."""
+    claimed = held()
+    grips = [claimed.grip, claimed.reserved().grip]
+    for polls in range(2):
+        write, claimed = settled(claimed, answer("RUNNING", digest=1, polls=polls))
+        assert write.grip == replace(grips[0], step=1 + polls)
+    assert [grip.step for grip in (*grips, claimed.grip)] == [1, 2, 3]

@@ -28,19 +28,18 @@ def extended_timeline(stored: str | None, poll: Mark, waited: str | None, most: 
     The text is extended as it is: it was checked when the job was claimed, and its words are our own.
     """
     at, verdict, source = poll
-    last = f'{at},"{verdict}",{_quoted(source)}'
+    last = f'{at},"{verdict}",null' if source is None else f'{at},"{verdict}","{source}"'
     if stored is None or stored == "[]":
         return f"[1,{last}]"
     if stored[1] == "[":
         stored = _in_runs(decode_timeline(stored), most)
     count, was_at, was_verdict, rest = stored.split(",", 3)
-    _, _, runs = rest.partition(",")
-    begin, gap = f"[{was_verdict},{_quoted(waited)},", at - int(was_at)
+    polls, gap, (_, _, runs) = int(count[1:]) + 1, at - int(was_at), rest.partition(",")
+    begin = f"[{was_verdict},null," if waited is None else f'[{was_verdict},"{waited}",'
     if runs.startswith(begin):
         runs = f"{begin}{gap},{runs[len(begin) :]}"
     else:
         runs = f"{begin}{gap}],{runs}" if runs else f"{begin}{gap}]]"
-    polls = int(count[1:]) + 1
     if polls > most:
         polls, runs = polls - 1, _without_oldest(runs)
     return f"[{polls},{last},{runs}"
@@ -57,10 +56,6 @@ def _in_runs(marks: list[Mark], most: int) -> str:
     for mark in later:
         stored, waited = extended_timeline(stored, mark, waited, most), mark[2]
     return stored
-
-
-def _quoted(word: str | None) -> str:
-    return "null" if word is None else f'"{word}"'
 
 
 def _marks(value: object) -> list[Mark]:

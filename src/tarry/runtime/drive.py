@@ -118,7 +118,7 @@ class Drive:
 
     async def _driven(self, job: Followed, hold: Hold) -> Parked | None:
         """As `go_on`, until a command comes: raises `_Commanded`."""
-        job.cmd = hold.grip.cmd
+        job.cmd = hold.entry.cmd
         is_ours = not hold.entry.paused and job.runs_here(hold.spec)
         while is_ours and job.waiters:
             now = self._clock.now()
@@ -149,8 +149,9 @@ class Drive:
     async def _check(self, job: Followed, hold: Hold) -> None:
         """Read the row again: raises `_Commanded` after a command, `LeaseLost` when another has the job by now."""
         row = await self._writer.row(job.id)
-        if row is not None and (row.fence, row.nonce, row.step) == (hold.grip.fence, hold.grip.nonce, hold.grip.step):
-            if row.cmd == hold.grip.cmd:
+        grip = hold.grip
+        if row is not None and (row.fence, row.nonce, row.step) == (grip.fence, grip.nonce, grip.step):
+            if row.cmd == grip.cmd:
                 return
             raise _Commanded(hold.commanded(row, job.spec_of(row.spec)))
         raise LeaseLost(f"job {job.key!r} was taken by another; what was seen was not written")
@@ -158,7 +159,7 @@ class Drive:
     def _is_as_it_was(self, hold: Hold, seen: Glance | None) -> bool:
         if seen is None:
             return False
-        return (seen.owner, seen.step, seen.cmd) == (self._worker.id, hold.grip.step, hold.grip.cmd)
+        return (seen.owner, seen.step, seen.cmd) == (self._worker.id, hold.step, hold.entry.cmd)
 
     async def _call(self, job: Followed, hold: Hold, call: Call, now: Instant) -> Hold | None:
         """Make the call and commit what it saw; None when the job is no longer held."""

@@ -54,13 +54,15 @@ class Entry:
     key: str
     run: int
     token: str
+    fence: int
+    nonce: str
+    cmd: int
     paused: int
     strikes: int
     max_polls: int | None
     event_seq: int
     told: int
     said: int | None
-    timeline: str | None
     carried: str | None
 
     @classmethod
@@ -71,26 +73,31 @@ class Entry:
             row.key,
             row.run,
             row.token,
+            row.fence,
+            row.nonce or "",
+            row.cmd,
             row.paused,
             row.strikes,
             row.max_polls,
             row.event_seq,
             row.told,
             None if row.last is None else said(row.last),
-            row.timeline,
             row.carried,
         )
 
     def written(self, write: Checkpoint) -> Self:
-        """The entry after this write."""
+        """The entry after this write: mostly the same."""
+        strikes = self.strikes if write.phase is _SENDING else 0
+        is_quiet = write.last is None and write.carried is None and write.told is None and not write.events
+        if is_quiet and strikes == self.strikes and write.max_polls == self.max_polls:
+            return self
         return replace(
             self,
             max_polls=write.max_polls,
             event_seq=self.event_seq + len(write.events),
             told=max(self.told, write.told or 0),
-            strikes=self.strikes if write.phase is _SENDING else 0,
+            strikes=strikes,
             said=self.said if write.last is None else said(write.last),
-            timeline=self.timeline if write.timeline is None else write.timeline,
             carried=self.carried if write.carried is None else write.carried,
         )
 

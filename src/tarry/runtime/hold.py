@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from tarry.codec import encode_observation, encode_state, state_of
 from tarry.core.answers import Answers
@@ -21,7 +21,7 @@ from tarry.core.state import JobState
 from tarry.core.status_url import current
 from tarry.core.texts import as_json_text
 from tarry.core.validators import is_unchanged
-from tarry.frozen import quick, replace
+from tarry.frozen import copier, quick, replace
 from tarry.ports import SUSPECT, Checkpoint, Event, Grip, JobRow
 from tarry.runtime.calls import Ready
 from tarry.runtime.changes import changes
@@ -57,26 +57,34 @@ class Hold:
 
     `permit` is true while one poll is reserved and unspent; `answers` is what was answered so far; `shown`
     tells the last answer from others without reading its body, if it can be told. `ready` is the last poll, if the
-    next one can go out as it did.
+    next one can go out as it did. `step` and `timeline` are those of the row, which each commit changes.
     """
 
     entry: Entry
     spec: JobSpec
     state: JobState
-    grip: Grip
+    step: int
     permit: bool
     answers: Answers
+    timeline: str | None
     shown: int | None = None
     ready: Ready | None = None
 
     @classmethod
     def of(cls, row: JobRow, spec: JobSpec) -> Self:
         """The hold of a row just claimed; `spec` is what its text says."""
-        return cls(Entry.of(row), spec, state_of(row), row.grip, permit=row.reserved == 1, answers=answers_of(row))
+        state, answers = state_of(row), answers_of(row)
+        return cls(Entry.of(row), spec, state, row.step, row.reserved == 1, answers, row.timeline)
 
     def commanded(self, row: JobRow, spec: JobSpec) -> Self:
         """The hold after a command came; a permit that was spent stays spent."""
         return replace(self.of(row, spec), permit=self.permit)
+
+    @property
+    def grip(self) -> Grip:
+        """The proof that the job is held, for the next write."""
+        entry = self.entry
+        return Grip(entry.id, entry.fence, entry.nonce, self.step, entry.cmd)
 
     @property
     def next_kind(self) -> CallKind:
@@ -111,13 +119,13 @@ class Hold:
         """The hold through a wait without a task: all that can be had again is let go."""
         return self if self.ready is None else replace(self, ready=None)
 
-    def polling(self, now: Instant, ready: Ready | None = None) -> Self:
+    def polling(self, now: Instant, ready: Ready | None = None) -> Hold:
         """The poll is about to leave: its permit is used up, and never comes back."""
-        return replace(self, permit=False, state=sending(self.state, CallKind.POLL, now), ready=ready)
+        return _polling(self, permit=False, state=sending(self.state, _POLL, now), ready=ready)
 
     def reserved(self) -> Self:
         """One more poll is permitted and committed."""
-        return replace(self, permit=True, grip=replace(self.grip, step=self.grip.step + 1))
+        return replace(self, permit=True, step=self.step + 1)
 
     def intent(self, state: JobState, now: Instant) -> Checkpoint:
         """The commit before a submit leaves."""
@@ -125,33 +133,39 @@ class Hold:
 
     def settlement(self, state: JobState, decision: Decision, seen: Observation | None, now: Instant) -> Checkpoint:
         """The commit after a call, or of an end that needs no call."""
-        more = self._waiting(state, decision.due - now) if isinstance(decision, Wait) else {}
+        reserved, release = self._waiting(state, decision.due - now) if isinstance(decision, Wait) else (0, False)
         if seen is None:
-            return self._write(state, changes(self.state, state, _POLL, now), **more)
+            return self._write(state, changes(self.state, state, _POLL, now), reserved=reserved, release=release)
+        texts, moved = {}, None
         if state.outcome is not None and state.outcome.is_success and not is_fetched(self.spec, state.outcome):
             selected, problem = output_of(self.spec, document(self.spec, state.polls, seen, self.answers))
-            state, more = replace(state, error=problem), {"output": as_json_text(selected)}
+            state, texts = replace(state, error=problem), {"output": as_json_text(selected)}
         before, after = self.answers, kept(self.spec, self.state, state, seen, self.answers)
-        texts = changed_texts(before, after, seen)
-        last = self._last(state, seen)
-        if last is not None:
-            texts["last"] = last
-        if seen.kind is _POLL:
-            texts["timeline"] = extended(self.entry.timeline, self.state, state)
-        events = changes(self.state, state, seen.kind, now, moved_to=moved_to(before, after))
-        return self._write(state, events, carried=seen.carried, **texts, **more)
+        if after is not before:
+            texts |= changed_texts(before, after, seen)
+            moved = moved_to(before, after)
+        write = self._write(
+            state,
+            changes(self.state, state, seen.kind, now, moved_to=moved),
+            reserved=reserved,
+            release=release,
+            last=self._last(state, seen),
+            timeline=extended(self.timeline, self.state, state) if seen.kind is _POLL else None,
+            carried=seen.carried,
+        )
+        return replace(write, **texts) if texts else write
 
-    def committed(self, write: Checkpoint, state: JobState) -> Self:
+    def committed(self, write: Checkpoint, state: JobState) -> Hold:
         """The hold after the write was applied."""
-        grip = replace(self.grip, step=self.grip.step + 1)
         answers = answers_with(self.answers, write)
-        return replace(
+        return _committed(
             self,
             entry=self.entry.written(write),
             state=state,
-            grip=grip,
+            step=self.step + 1,
             permit=write.reserved == 1,
             answers=answers,
+            timeline=self.timeline if write.timeline is None else write.timeline,
             ready=self.ready if answers is self.answers else None,
         )
 
@@ -160,42 +174,60 @@ class Hold:
         shown = _digest_of(seen)
         return self if shown == self.shown else replace(self, shown=shown)
 
-    def _write(self, state: JobState, events: Sequence[Event], **more: Any) -> Checkpoint:
+    def _write(
+        self,
+        state: JobState,
+        events: Sequence[Event],
+        *,
+        reserved: int = 0,
+        release: bool = False,
+        last: str | None = None,
+        timeline: str | None = None,
+        carried: str | None = None,
+    ) -> Checkpoint:
         limits = self.spec.limits
         return Checkpoint(
-            grip=self.grip,
-            state=encode_state(state),
-            phase=state.phase,
-            polls=state.polls,
-            polled_at=state.polled_at,
-            due=state.due,
-            deadline=state.deadline,
-            floor=limits.floor,
-            max_polls=limits.max_polls,
+            self.grip,
+            encode_state(state),
+            state.phase,
+            state.polls,
+            state.polled_at,
+            state.due,
+            state.deadline,
+            reserved,
+            release,
+            limits.max_polls,
+            limits.floor,
+            last=last,
+            timeline=timeline,
+            carried=carried,
             outcome=state.outcome,
             finished_at=state.finished_at,
-            owed=owed(self.spec, state),
             events=events,
-            **more,
+            owed=() if state.outcome is None else owed(self.spec, state),
         )
 
     def _last(self, state: JobState, seen: Observation) -> str | None:
         """The answer as the last one, if it is to be written."""
-        # An answer on the way to the job is shown as its last one only where no other will come.
-        if (seen.kind is not _POLL and state.outcome is None) or is_unchanged(seen, self.answers):
+        is_over = state.outcome is not None
+        if not is_over and self.shown is not None and _digest_of(seen) == self.shown:
             return None
-        if state.outcome is None and self.shown is not None and _digest_of(seen) == self.shown:
+        # An answer on the way to the job is shown as its last one only where no other will come.
+        if (seen.kind is not _POLL and not is_over) or is_unchanged(seen, self.answers):
             return None
         last = encode_observation(seen, self.spec.keep)
         # One that says what the last one said is written when the job is over, with its own times.
-        return None if state.outcome is None and said(last) == self.entry.said else last
+        return last if is_over or said(last) != self.entry.said else None
 
-    def _waiting(self, state: JobState, wait: Micros) -> dict[str, Any]:
+    def _waiting(self, state: JobState, wait: Micros) -> tuple[int, bool]:
         """What goes with a wait: the next poll's permit where that is near, the job's release where it is far."""
-        polls_next = state.phase in _POLLED
-        is_open = self.entry.max_polls is None or state.polls < self.entry.max_polls
-        reserve = polls_next and is_open and wait <= RESERVE_WITHIN
-        return {"reserved": int(reserve), "release": wait > RELEASE_BEYOND}
+        most = self.entry.max_polls
+        reserve = wait <= RESERVE_WITHIN and state.phase in _POLLED and (most is None or state.polls < most)
+        return int(reserve), wait > RELEASE_BEYOND
+
+
+_polling = copier(Hold, "permit", "state", "ready")
+_committed = copier(Hold, "entry", "state", "step", "permit", "answers", "timeline", "ready")
 
 
 def _digest_of(seen: Observation) -> int | None:
