@@ -22,7 +22,7 @@ def quick(kind: type[T]) -> type[T]:
     all_: tuple[Field[Any], ...] = fields(cast("Any", kind))
     lines = [
         f"def __init__(self, {', '.join(map(_parameter, all_))}):",
-        "    __become(self, '__class__', __twin)",
+        "    __become(self, __twin)",
         *(f"    self.{each.name} = {_argument(each)}" for each in all_),
         "    self.__class__ = __kind",
     ]
@@ -50,14 +50,15 @@ def replace(value: T, /, **changes: Any) -> T:
 def copier(kind: type[T], *names: str) -> Callable[..., T]:
     """A function that copies a value with others for exactly these fields, by name: `replace` at about half its price.
 
-    For changes that every poll makes. Raises AttributeError for what is no field.
+    For changes that every poll makes; up to 14 fields, since calls with more names are slow. Raises AttributeError for
+    what is no field.
     """
     all_ = [field.name for field in fields(cast("Any", kind))]
     if unknown := sorted({*names}.difference(all_)):
         raise AttributeError(f"{kind.__name__} has no field {unknown[0]}")
     lines = [
         f"def copier(__value, *, {', '.join(names)}):",
-        "    __copied = __blank(__twin)",
+        "    __copied = __twin()",
         *(f"    __copied.{name} = {name if name in names else f'__value.{name}'}" for name in all_),
         "    __copied.__class__ = __kind",
         "    return __copied",
@@ -71,6 +72,7 @@ class _Unset:
 
 
 _MADE_FOR_EACH = _Unset()
+_BECOME = object.__dict__["__class__"].__set__  # as assigning to `__class__` does, also where assigning is refused
 _COPIERS: dict[type, Callable[[Any, dict[str, Any]], Any]] = {}
 
 
@@ -89,7 +91,7 @@ def _copier(kind: type[Any]) -> Callable[[Any, dict[str, Any]], Any]:
     """The function that copies values of this class."""
     lines = [
         "def copier(value, changes):",
-        "    copied = __blank(__twin)",
+        "    copied = __twin()",
         *(f"    copied.{field.name} = value.{field.name}" for field in fields(kind)),
         "    for name, changed in changes.items():",
         "        setattr(copied, name, changed)",
@@ -103,7 +105,7 @@ def _function(kind: type[Any], lines: list[str], scope: dict[str, Any]) -> Calla
     """The function that the lines define, written out field by field as dataclasses does it."""
     slots = tuple(field.name for field in fields(kind))
     twin = type(kind.__name__, (), {"__slots__": slots, "__module__": kind.__module__})
-    own = {"__become": object.__setattr__, "__blank": object.__new__, "__twin": twin, "__kind": kind}
+    own = {"__become": _BECOME, "__twin": twin, "__kind": kind}
     defined: dict[str, Callable[..., Any]] = {}
     exec("\n".join(lines), own | scope, defined)  # noqa: S102  # the lines hold nothing but names of fields
     (function,) = defined.values()

@@ -196,7 +196,10 @@ READING: dict[str, Any] = {
 }
 BEFORE = st.builds(
     Answers,
-    status_url=st.none() | st.builds(StatusUrl, st.just("https://api.example.com/b"), st.none(), st.just(GET.url)),
+    status_url=st.none()
+    | st.builds(
+        StatusUrl, st.just("https://api.example.com/b"), st.none(), st.sampled_from([GET.url, "https://old.example"])
+    ),
     validators=st.none() | st.just(Validators(GET.url, etag='"old"')),
 )
 

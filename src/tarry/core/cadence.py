@@ -15,7 +15,6 @@ from tarry.core.judging import is_request_to_wait
 from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
-from tarry.core.strategies import Simple
 from tarry.core.texts import short
 from tarry.frozen import quick, replace
 from tarry.words import MINUTE, SECOND, CallKind, Instant, Micros, WaitSource, micros
@@ -63,8 +62,7 @@ _NONE: _Length = (0, _AT_ONCE, None)
 
 def next_poll(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
     """The poll after the one just answered, `state` having counted it and its failure."""
-    length = _backoff(spec, state) if state.streak.length else _strategic(spec, state)
-    return _schedule(spec, state, seen, now, length, last=state.polled_at)
+    return _schedule(spec, state, seen, now, _length(spec, state), last=state.polled_at)
 
 
 def at_once(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
@@ -75,7 +73,7 @@ def at_once(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> 
 
 def next_submit(spec: JobSpec, state: JobState, seen: Observation, now: Instant) -> Schedule:
     """The submit (or a baseline, or a probe) to be sent again, after the `state.streak.length`-th try in a row that was put off."""
-    return _schedule(spec, state, seen, now, _backoff(spec, state), last=min(seen.started_at, now))
+    return _schedule(spec, state, seen, now, _length(spec, state), last=min(seen.started_at, now))
 
 
 def first_poll(spec: JobSpec, state: JobState, seen: Observation | None, now: Instant) -> Schedule:
@@ -140,28 +138,24 @@ def _lead(spec: JobSpec, state: JobState, deadline: Instant) -> Micros:
     return max(1, min(micros(spec.limits.poll_timeout), (deadline - state.created_at) // _CLOSING_SHARE))
 
 
-def _strategic(spec: JobSpec, state: JobState) -> _Length:
+def _length(spec: JobSpec, state: JobState) -> _Length:
+    """The wait that the strategy asks for, with its jitter; after failures the backoff in its place.
+
+    Where the strategy is a callable that raises, or answers nonsense, it is the default strategy's.
+    """
     strategy, n = phases.in_force(spec.strategy, state)
-    asked = _asked(strategy, n)
-    if strategy.jitter == "none":
-        return asked
-    span, source, problem = asked
-    return strategies.jittered(strategy.jitter, span, spec.limits.floor, state.key, state.polls), source, problem
-
-
-def _backoff(spec: JobSpec, state: JobState) -> _Length:
-    delay, _, _ = _asked(*phases.in_force(spec.strategy, state))
-    return backoff(delay, state.streak.length), WaitSource.ERROR_BACKOFF, None
-
-
-def _asked(strategy: Simple, n: int) -> _Length:
-    """The strategy's wait; where it is a callable that raises, or answers nonsense, the default strategy's."""
+    problem = None
     try:
-        delay, at_maximum = strategy.delay(n)
+        span, at_maximum = strategy.delay(n)
+        source = _MAXIMUM if at_maximum else _STRATEGY
     except Exception as error:  # noqa: BLE001  # whatever the callable raises, the job is polled on, and politely
         problem = short(f"strategy: {type(error).__name__}: {error}", _PROBLEM)
-        return strategies.DEFAULT.delay(n)[0], WaitSource.STRATEGY_ERROR, problem
-    return delay, _MAXIMUM if at_maximum else _STRATEGY, None
+        (span, _), source = strategies.DEFAULT.delay(n), WaitSource.STRATEGY_ERROR
+    if state.streak.length:
+        return backoff(span, state.streak.length), WaitSource.ERROR_BACKOFF, None
+    if strategy.jitter != "none":
+        span = strategies.jittered(strategy.jitter, span, spec.limits.floor, state.key, state.polls)
+    return span, source, problem
 
 
 def _schedule(

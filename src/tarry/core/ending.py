@@ -15,7 +15,7 @@ Next: TypeAlias = tuple[JobState, Decision]
 """A state and what comes next for it."""
 
 _REASON = 180
-_OUTCOMES = {
+OUTCOMES = {
     Verdict.SUCCEEDED: Outcome.SUCCEEDED,
     Verdict.PARTIAL: Outcome.PARTIAL,
     Verdict.SKIPPED: Outcome.SKIPPED,
@@ -23,11 +23,7 @@ _OUTCOMES = {
     Verdict.CANCELLED: Outcome.CANCELLED,
     Verdict.EXPIRED: Outcome.EXPIRED,
 }
-
-
-def outcome_of(verdict: Verdict | None) -> Outcome | None:
-    """The outcome that a verdict is; None when it is not terminal."""
-    return None if verdict is None else _OUTCOMES.get(verdict)
+"""The outcome that each terminal verdict is."""
 
 
 def end(state: JobState, outcome: Outcome, now: Instant, reason: str | None = None) -> Next:

@@ -117,6 +117,9 @@ MOVES: dict[tuple[Phase, Move], Phase] = {
     (Phase.BLOCKED, Move.END): Phase.DONE,
 }
 
+POLLED = frozenset(phase for phase, made in MOVES if made is Move.POLL_SENT)
+"""The phases in which a job is polled."""
+
 
 class IllegalMove(RuntimeError):
     """A move that the table does not have: a bug in what drives the core, never a user's mistake."""

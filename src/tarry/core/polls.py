@@ -8,10 +8,10 @@ from typing import TypeAlias
 from tarry.core import cadence, phases, stalls
 from tarry.core.answers import Answers
 from tarry.core.document import document
-from tarry.core.ending import Next, end, outcome_of
+from tarry.core.ending import OUTCOMES, Next, end
 from tarry.core.judgement import Judgement
 from tarry.core.judging import Finding, Sort, nowhere, read_poll
-from tarry.core.moves import Move, move
+from tarry.core.moves import MOVES, POLLED, IllegalMove, Move, move
 from tarry.core.noting import noted, notes, words_of
 from tarry.core.observation import Observation
 from tarry.core.resuming import scheduled
@@ -41,7 +41,8 @@ MAX_HOPS = 10
 
 def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answers: Answers) -> Next:
     """Count the poll and judge its answer. Raises `IllegalMove`."""
-    move(state.phase, _SENT)
+    if state.phase not in POLLED:
+        raise IllegalMove(state.phase, _SENT)
     shown = document(spec, state.polls + 1, seen, answers)
     finding = read_poll(spec, seen, shown)
     if finding.sort is _JUDGED and spec.is_led:
@@ -74,7 +75,7 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
 def _lead(spec: JobSpec, key: str, finding: Finding, seen: Observation, answers: Answers) -> Finding:
     """What a judged answer means that may move the status URL: where it leads nowhere, a failed poll."""
     judgement = finding.judgement
-    if judgement is None or outcome_of(judgement.verdict) is not None or seen.status in _ABSENT:
+    if judgement is None or judgement.verdict in OUTCOMES or seen.status in _ABSENT:
         return finding
     try:
         followed(spec, key, seen, answers)
@@ -110,7 +111,7 @@ def _judged(
 ) -> Next:
     """A good poll: terminal, or it goes on. Success comes before every limit."""
     verdict = judgement.verdict
-    outcome = outcome_of(verdict)
+    outcome = OUTCOMES.get(verdict)
     confirming = None if outcome is None else _confirming(state.confirming, outcome)
     polled_at, nudged_at = _begun(state, seen, now)
     values, status, unknown, progress = notes(spec, state, judgement, shown)
@@ -118,7 +119,7 @@ def _judged(
         state = replace(state, changed_at=now, stalled=False)
     state = _with_judgement(
         state,
-        phase=move(state.phase, _BLOCKED if verdict is _IS_BLOCKED else _PENDING),
+        phase=MOVES[state.phase, _BLOCKED if verdict is _IS_BLOCKED else _PENDING],
         polled_at=polled_at,
         polls=state.polls + 1,
         nudged_at=nudged_at,

@@ -7,13 +7,12 @@ from tarry.core.cadence import Due, NoRoom, Schedule
 from tarry.core.decision import Call, Stop, Wait
 from tarry.core.ending import Next, end
 from tarry.core.judging import is_repeatable
-from tarry.core.moves import Move, move
+from tarry.core.moves import POLLED, Move, move
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState, Streak
 from tarry.frozen import copier, replace
 from tarry.words import CallKind, Instant, Outcome, Phase, WaitSource
 
-_POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
 _POLL = CallKind.POLL
 _FLOOR = WaitSource.FLOOR
 _planned = copier(JobState, "due", "wait_source", "wait", "closing", "hold_until", "error")
@@ -29,7 +28,7 @@ def resume(spec: JobSpec, state: JobState, now: Instant) -> Next:
     looks for its job, if the spec has one. A job
     past its deadline gets one closing poll, unless it had one.
     """
-    if state.phase in _POLLED:  # as most are that are asked about
+    if state.phase in POLLED:  # as most are that are asked about
         return _resume_poll(spec, state, now)
     match state.phase:
         case Phase.DONE:
@@ -86,7 +85,7 @@ def hastened(spec: JobSpec, state: JobState, now: Instant) -> JobState:
 
     Nor through the wait that a 429 or 503 asked for.
     """
-    if state.nudged_at is None or state.due is None or state.phase not in _POLLED:
+    if state.nudged_at is None or state.due is None or state.phase not in POLLED:
         return state
     soonest = max(cadence.earliest(spec, state.polled_at, now), state.hold_until or now)
     if soonest >= state.due:
@@ -123,7 +122,7 @@ def _resume_poll(spec: JobSpec, state: JobState, now: Instant) -> Next:
             polled_at, state = now, replace(state, polled_at=now)
         open_from = max(now, polled_at + spec.limits.floor)
     spent = most is not None and state.polls >= most
-    if is_overdue(state, now):
+    if state.deadline is not None and now >= state.deadline:
         if spent or _had_its_closing_poll(state, now):
             return end(state, Outcome.TIMED_OUT, now)
         return _call_or_wait(spec, state, _POLL, open_from, now)

@@ -6,7 +6,7 @@ from tarry.core import cadence
 from tarry.core.accepting import Meaning, read_baseline, read_probe, read_submit
 from tarry.core.answers import Answers, answer
 from tarry.core.document import document, excerpt
-from tarry.core.ending import Next, end, outcome_of
+from tarry.core.ending import OUTCOMES, Next, end
 from tarry.core.judging import Sort, judged
 from tarry.core.moves import Move, move
 from tarry.core.noting import noted, words_of
@@ -72,7 +72,7 @@ def _accepted(spec: JobSpec, state: JobState, seen: Observation, now: Instant, a
         shown = document(spec, state.polls, seen, replace(answers, submit=answer(seen)))
         finding = judged(spec.submitted, shown)
         judgement = finding.judgement
-        outcome = None if judgement is None else outcome_of(judgement.verdict)
+        outcome = None if judgement is None else OUTCOMES.get(judgement.verdict)
         if judgement is not None and outcome is not None:
             state = noted(spec, state, judgement, shown)
             return end(state, outcome, now, None if outcome.is_success else words_of(spec, seen, shown))
