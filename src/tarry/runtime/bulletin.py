@@ -21,6 +21,7 @@ class Bulletin:
 
     def __init__(self, on_event: Callable[[StoredEvent], object] | None) -> None:
         self.is_closed = False
+        self.has_listener = on_event is not None
         self._on_event = on_event
         self._told: OrderedDict[int, tuple[int, int]] = OrderedDict()
         self._bells: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
@@ -44,11 +45,6 @@ class Bulletin:
         """Rouse those who watch the job."""
         for ring in self._bells.get(key, ()):
             ring()
-
-    @property
-    def has_listener(self) -> bool:
-        """Whether there is a callback."""
-        return self._on_event is not None
 
     def told(self, job: int, run: int) -> int:
         """The last event of the run that was told here, as far as is remembered; 0 for none."""

@@ -65,14 +65,14 @@ class Together(Generic[Item, Answer]):
         self._line: list[tuple[Item, _Awaited[Answer]]] = []
         self._asking: asyncio.Task[None] | None = None
 
-    async def __call__(self, item: Item) -> Answer:
-        """The answer for this item; a caller that is cancelled still waits for it, then is cancelled."""
+    def __call__(self, item: Item) -> Awaitable[Answer]:
+        """The answer for this item, asked for by now; a caller that is cancelled still waits for it, then is cancelled."""
         answer: _Awaited[Answer] = self._kind(loop=asyncio.get_running_loop())
         self._line.append((item, answer))
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask_for_all(), name="tarry group commit")
             self._asking.add_done_callback(self._ended)
-        return await answer
+        return answer
 
     def end(self) -> list[asyncio.Task[None]]:
         """Ask no more, and let go of whoever waits; the call under way, which comes to its end and is not repeated."""
