@@ -195,7 +195,7 @@ def _row(write: Checkpoint) -> Row:
         1 if write.release and over is None else 0,
         polls,
         clean(write.state),
-        write.phase.value,
+        str(write.phase),
         write.polled_at,
         write.due if over is None else None,
         write.deadline,
