@@ -29,6 +29,7 @@ _SENT, _PENDING, _BLOCKED = Move.POLL_SENT, Move.POLL_PENDING, Move.POLL_BLOCKED
 _IS_BLOCKED = Verdict.BLOCKED
 _ABSENT = frozenset({404, 410})
 
+# `hold_until` is left to the plan that follows, or to the end.
 _with_judgement = copier(
     JobState,
     *("phase", "polled_at", "polls", "nudged_at", "found", "hops", "streak", "confirming"),

@@ -78,10 +78,19 @@ class _Growing(Simple):
             raise SpecError(f"{type(self).__name__}.maximum", "shorter than initial; raise it, or start lower")
         return self
 
+    @cached_property
+    def _first(self) -> Micros:
+        return micros(self.initial)
+
+    @cached_property
+    def _most(self) -> Micros | None:
+        return None if self.maximum is None else micros(self.maximum)
+
     def _cut(self, exact: Micros | Decimal) -> tuple[Micros, bool]:
         """The wait with the maximum (or the ceiling of 100 years) applied; what is above is not even rounded."""
-        if self.maximum is not None and exact > micros(self.maximum):
-            return micros(self.maximum), True
+        most = self._most
+        if most is not None and exact > most:
+            return most, True
         return (CENTURY if exact > CENTURY else round(exact)), False
 
 
@@ -105,8 +114,11 @@ class Linear(_Growing):
         ) -> None: ...
 
     def delay(self, n: int) -> tuple[Micros, bool]:
-        step = self.initial if self.step is None else self.step
-        return self._cut(micros(self.initial) + micros(step) * (n - 1))
+        return self._cut(self._first + self._further * (n - 1))
+
+    @cached_property
+    def _further(self) -> Micros:
+        return self._first if self.step is None else micros(self.step)
 
 
 class Exponential(_Growing):
@@ -129,8 +141,11 @@ class Exponential(_Growing):
         ) -> None: ...
 
     def delay(self, n: int) -> tuple[Micros, bool]:
-        growth = _EXACT.power(Decimal(repr(self.factor)), n - 1)
-        return self._cut(_EXACT.multiply(micros(self.initial), growth))
+        return self._cut(_EXACT.multiply(self._first, _EXACT.power(self._growth, n - 1)))
+
+    @cached_property
+    def _growth(self) -> Decimal:
+        return Decimal(repr(self.factor))
 
 
 DEFAULT = Exponential("2s", factor=1.5, maximum="1m", jitter="half")
