@@ -141,7 +141,7 @@ def test_a_step_decides_what_resuming_its_state_would(job: Any, polls: list[tupl
     """Also where somebody asked for a poll, or the clock was moved, while the call was under way."""
     script = Script(job, now=3600 * SECOND)
     for answer, moved, nudge in polls:
-        script._reach_a_call()
+        script.play()
         if not isinstance(script.decision, Call):
             return
         kind, now = script.decision.kind, script.now

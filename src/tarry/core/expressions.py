@@ -56,11 +56,11 @@ def search(expression: str, document: Any, reading: type[Reading] = Reading) -> 
     Raises what JMESPath raises on wrong types, and `TooCostly` when it takes too long.
     """
     compiled = _compiled(expression)
+    found: Any = document
     if compiled.steps is None:
         run = reading()
         found = run.visit(compiled.tree, document)
         return run.measured(found) if compiled.shares else found
-    found = document
     try:
         for step in compiled.steps:
             if isinstance(step, str):
