@@ -13,18 +13,18 @@ class Job:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self._begun = clock.now()
-        self.parked_until: Instant | None = None
+        self.rests_until: Instant | None = None
         self.went_on: list[float] = []
 
     def recount(self) -> None:
         """It goes on."""
-        self.parked_until = None
+        self.rests_until = None
         self.went_on.append((self._clock.now() - self._begun) / SECOND)
 
     def park(self, agenda: Agenda, seconds: float) -> None:
         """Rest for so long."""
-        self.parked_until = self._clock.now() + round(seconds * SECOND)
-        agenda.enter(self, self.parked_until)
+        self.rests_until = self._clock.now() + round(seconds * SECOND)
+        agenda.enter(self, self.rests_until)
 
 
 def test_each_goes_on_in_its_time() -> None:

@@ -39,6 +39,9 @@ from tarry.runtime.writer import Writer
 from tarry.words import SECOND, CallKind, ErrorKind, Instant, Micros
 
 _NEVER = Expression("`false`")
+_STEP: Micros = 5 * SECOND
+"""How long a job rests in a line at most before it looks again: most have their turn before that, and entered it in vain."""
+
 _LIGHT = 10_000
 """Steps of judging that are taken on the event loop: some milliseconds."""
 
@@ -229,9 +232,14 @@ class Drive:
         """Until the turn is granted, nobody waits, or the deadline is near: it goes before politeness."""
         latest = cadence.latest(hold.spec, hold.state, self._clock.now())
         while job.waiters and not turn.granted:
-            if latest is not None and self._clock.now() >= latest:
+            now = self._clock.now()
+            if latest is not None and now >= latest:
                 self._hosts.go_ahead(turn)
-            elif await job.rest(latest) and job.waiters and not turn.granted:
+            elif (
+                await job.rest(None if latest is None else min(latest, now + _STEP))
+                and job.waiters
+                and not turn.granted
+            ):
                 await self._check(job, hold)
 
     async def _let_in(self, job: Followed, hold: Hold, call: Call, place: Place) -> Call | None:

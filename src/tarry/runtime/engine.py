@@ -69,7 +69,7 @@ class Engine:
             raise TarryError("the poller is closed")
         job = self._jobs.get(row.id)
         if job is None:
-            job = self._jobs[row.id] = Followed(row, self._clock)
+            job = self._jobs[row.id] = Followed(row, self._clock, self._agenda)
             self._begin(job)
         job.bring(spec)
         if not job.waiters:
@@ -129,7 +129,7 @@ class Engine:
 
     def take(self, row: JobRow, start: Instant | None = None) -> Followed:
         """Drive a job that was just claimed, from `start` on, for as long as it is held; pair it with `give_back`."""
-        job = self._jobs[row.id] = Followed(row, self._clock)
+        job = self._jobs[row.id] = Followed(row, self._clock, self._agenda)
         job.waiters, job.held_by, job.is_taken = 1, row.owner, True
         first = partial(self._drive_taken, row=row, start=start)
         self._begin(job, first)
@@ -138,11 +138,11 @@ class Engine:
     def _expect(self, row: JobRow) -> None:
         """Somebody made this job to wait for it, and it is held already."""
         if self.may_take(row.id):
-            job = self._jobs[row.id] = Followed(row, self._clock)
+            job = self._jobs[row.id] = Followed(row, self._clock, self._agenda)
             job.held_by = row.owner
             first = partial(self._drive_expected, row=row)
             # Its loop begins in the surroundings of who comes; these are those of whoever asked the store for many.
-            self._park(job, self._clock.now() + SECOND, partial(self._begin, first=first))
+            job.park(self._clock.now() + SECOND, partial(self._begin, first=first))
 
     def give_back(self, job: Followed) -> None:
         """Stop driving a job that was taken, unless somebody waits for it; again is fine."""
@@ -203,10 +203,6 @@ class Engine:
             if job.parked is None:
                 job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
                 del self._jobs[job.id]
-
-    def _park(self, job: Followed, until: Instant, go_on: Callable[[Followed], None]) -> None:
-        job.park(until, go_on)
-        self._agenda.enter(job, until)
 
     def _go_on(self, job: Followed) -> None:
         """The wait of a parked job is over, or it was roused."""
@@ -280,7 +276,7 @@ class Engine:
             parked = await driving
             if parked is not None:
                 job.parked, due = parked
-                self._park(job, due, self._go_on)
+                job.park(due, self._go_on)
         except LeaseLost as lost:
             self.refused += 1
             log.info("%s", lost)

@@ -11,13 +11,16 @@ from tarry.codec import decode_spec
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
-from tarry.runtime.agenda import LONGEST
+from tarry.runtime.agenda import NEAR, Agenda
 from tarry.runtime.hold import Hold
 from tarry.runtime.signal import Signal
 from tarry.runtime.specs import one_text, unknown_callable, with_callables
-from tarry.words import SECOND, Instant, Micros
+from tarry.words import DAY, SECOND, Instant, Micros
 
 log = logging.getLogger("tarry.runtime")
+
+LONGEST: Micros = DAY
+"""The longest rest before the clock is read again; where the clock jumps, all rests are measured anew (`recount`)."""
 
 
 class Followed:
@@ -26,11 +29,12 @@ class Followed:
     Several callers share one of these: `waiters` counts them, `over` holds
     the final row, and `looked` rings once the loop has done what could be done at once.
     `is_taken` while a worker is one of the waiters, who leaves when the job is not held
-    any more; then `driven` rings, and `broke` says whether that was an accident. `parked` is what is held of it
-    while it rests without a task, until `parked_until`; all its tasks run in the `surroundings` of its first caller, as contextvars have it.
+    any more; then `driven` rings, and `broke` says whether that was an accident. `rests_until` is when a rest ends that
+    the agenda knows of. `parked` is what is held of it while it rests without a task; all its tasks run in the `surroundings` of its first caller, as contextvars have it.
     """
 
     __slots__ = (
+        "_agenda",
         "_bell",
         "_clock",
         "_go_on",
@@ -50,12 +54,12 @@ class Followed:
         "looked",
         "over",
         "parked",
-        "parked_until",
+        "rests_until",
         "surroundings",
         "waiters",
     )
 
-    def __init__(self, row: JobRow, clock: Clock) -> None:
+    def __init__(self, row: JobRow, clock: Clock, agenda: Agenda) -> None:
         self.id = row.id
         self.key = row.key
         self.waiters = 0
@@ -72,11 +76,12 @@ class Followed:
         self.broke = False
         self.over: asyncio.Future[JobRow] = asyncio.get_running_loop().create_future()
         self._clock = clock
+        self._agenda = agenda
         self._is_roused = False
         self._bell: asyncio.Future[None] | None = None
         self.parked: Hold | None = None
         self.surroundings = copy_context()
-        self.parked_until: Instant | None = None
+        self.rests_until: Instant | None = None
         self._go_on: Callable[[Followed], None] | None = None
 
     def finish(self, row: JobRow) -> None:
@@ -100,7 +105,7 @@ class Followed:
     def recount(self) -> None:
         """Have the rest measured anew: the clock was set, or the machine slept."""
         if self._go_on is not None:
-            go_on, self._go_on, self.parked_until = self._go_on, None, None
+            go_on, self._go_on, self.rests_until = self._go_on, None, None
             go_on(self)
         elif self._bell is not None and not self._bell.done():
             self._bell.set_result(None)
@@ -147,8 +152,9 @@ class Followed:
         return self._is_roused
 
     def park(self, until: Instant, go_on: Callable[[Followed], None]) -> None:
-        """Rest without a task: `go_on` is called once, when the job is roused or measured anew, which it is by then."""
-        self.parked_until, self._go_on = until, go_on
+        """Rest without a task until then, which is near: `go_on` is called once, or earlier where the job is roused."""
+        self.rests_until, self._go_on = until, go_on
+        self._agenda.enter(self, until)
 
     async def rest(self, until: Instant | None) -> bool:
         """Rest until then (None: until roused); True when it was roused before."""
@@ -158,14 +164,18 @@ class Followed:
             if left is not None and left <= 0:
                 return False
             bell = self._bell = loop.create_future()
-            if left is None:
+            if until is None or left is None:
                 await bell
-                continue
-            alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount)
-            try:
+            elif left <= NEAR:
+                self.rests_until = until
+                self._agenda.enter(self, until)
                 await bell
-            finally:
-                alarm.cancel()
+            else:
+                alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount)
+                try:
+                    await bell
+                finally:
+                    alarm.cancel()
         self._is_roused = False
         return True
 
