@@ -80,7 +80,8 @@ async def fill(store: str, spec: JobSpec, count: int, first: Instant, spread: in
         due = f"{first} + n.i * {spread} / {count}"
         key = f"'{prefix}-' || n.i"
         made = {"key": key, "due": due, "wake": due, "token": "lower(hex(randomblob(16)))"}
-        made["state"] = f"replace(t.state, '{template}', {key})"
+        # The template was due at once: its wait, of nothing, would show these that the clock was set back.
+        made["state"] = f"json_remove(replace(t.state, '{template}', {key}), '$.wait')"
         chosen = ", ".join(made.get(name, f"t.{name}") for name in names)
         database.execute(
             f"INSERT INTO tarry_job ({', '.join(names)}) WITH RECURSIVE n(i) AS "  # noqa: S608  # names of our own columns

@@ -25,13 +25,18 @@ async def window(polls: Callable[[], Awaitable[int]], scale: Scale) -> Reading:
     """
     if not await until(polls, _ROUNDS * scale.jobs, scale.warm):
         raise Skipped(f"no poll within {scale.warm} s")
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
+    settle()
     before, cpu, at = await polls(), process_time(), perf_counter()
     await asyncio.sleep(scale.seconds)
     made, cpu, took = await polls() - before, process_time() - cpu, perf_counter() - at
     return {"polls_s": made / took, "cpu_us": cpu * 1e6 / max(made, 1)}
+
+
+def settle() -> None:
+    """Have Python's collector leave alone what is there, and look less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 async def until(polls: Callable[[], Awaitable[int]], enough: int, seconds: float) -> int:

@@ -7,7 +7,7 @@ from time import perf_counter, process_time
 
 from benchmarks.jobs import BUSY, fill, spec_of, sqlite_file
 from benchmarks.load import serving
-from benchmarks.meter import Reading, until, while_running
+from benchmarks.meter import Reading, settle, until, while_running
 from benchmarks.scale import Scale
 from tarry import Poller
 from tarry.clock import SystemClock
@@ -52,8 +52,10 @@ async def lateness(scale: Scale) -> Reading:
 
 
 async def _late(transport: _Punctual, scale: Scale) -> Reading:
-    """Over two polls of each job, or as many as come in the time for five."""
-    await until(transport.paced, 1, scale.paced / 500 + 2 * scale.pace)
+    """Over two polls of each job once each has been late twice, or as many as come in the time for five."""
+    await until(transport.paced, 2 * scale.paced, scale.paced / 500 + 4 * scale.pace)
+    settle()
+    transport.late.clear()
     cpu, at = process_time(), perf_counter()
     await until(transport.paced, 2 * scale.paced, 3 * scale.pace)
     cpu, took = process_time() - cpu, perf_counter() - at

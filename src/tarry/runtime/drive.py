@@ -134,7 +134,7 @@ class Drive:
                 hold = hold.resumed(state)
                 job.looked.set()
                 if decision.due - now > PARK_BEYOND and not job.is_taken and not job.is_roused:
-                    return hold.parked(), decision.due
+                    return hold, decision.due
                 after = await self._rest(job, hold, decision.due)
             if after is None:
                 return None

@@ -115,10 +115,6 @@ class Hold:
         """The hold with the state that the job is resumed with: mostly its own."""
         return self if state is self.state else replace(self, state=state)
 
-    def parked(self) -> Self:
-        """The hold through a wait without a task: all that can be had again is let go."""
-        return self if self.ready is None else replace(self, ready=None)
-
     def polling(self, now: Instant, ready: Ready | None = None) -> Hold:
         """The poll is about to leave: its permit is used up, and never comes back."""
         return _polling(self, permit=False, state=sending(self.state, _POLL, now), ready=ready)
