@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import distinct, select
@@ -23,11 +24,14 @@ JOB = TABLES.job.c
 
 
 @pytest.fixture
-def workers(database: str) -> Iterator[list[subprocess.Popen[str]]]:
-    """Two workers on one database, gone at the end however it ends."""
+def workers(database: str, tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """Two workers on one database, gone at the end however it ends; what they print is in files."""
     command = [sys.executable, "-m", "tarry.cli", "run", "--json", "--db", database]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    begun = [subprocess.Popen(command, text=True, env=ENVIRONMENT, **pipes) for _ in range(2)]
+    begun = []
+    for number in range(2):
+        # Nobody reads what they print before the end: a pipe would be full by then, and they would wait for ever.
+        with told_by(tmp_path, number).open("w") as file:
+            begun.append(subprocess.Popen(command, text=True, env=ENVIRONMENT, stdout=file, stderr=subprocess.PIPE))
     try:
         wait_until(lambda: registered(database) == 2, *begun)
         yield begun
@@ -35,6 +39,11 @@ def workers(database: str) -> Iterator[list[subprocess.Popen[str]]]:
         for process in begun:
             process.kill()
             process.communicate()
+
+
+def told_by(folder: Path, number: int) -> Path:
+    """Where the worker's lines go."""
+    return folder / f"worker-{number}.jsonl"
 
 
 @pytest.fixture
@@ -81,19 +90,19 @@ def check(database: str, stub: StubService, jobs: int) -> None:
 
 
 def test_a_killed_worker_is_replaced_by_the_other(
-    database: str, workers: list[subprocess.Popen[str]], stub: StubService
+    database: str, workers: list[subprocess.Popen[str]], stub: StubService, tmp_path: Path
 ) -> None:
     """Both share the jobs until one is killed; all end once and right, and the other tells of no job but these."""
     jobs = shared(database, stub, 50)
     workers[0].send_signal(signal.SIGKILL)
-    workers[0].communicate()
+    workers[0].wait(30)
     end_leases(database)
     wait_until(lambda: count(database, JOB.outcome) == jobs, workers[1])
     workers[1].send_signal(signal.SIGTERM)
-    told, _ = workers[1].communicate(timeout=30)
+    workers[1].wait(30)
     assert workers[1].returncode == 0
     # One that took a minute also tells how it is doing.
-    lines = [line for line in map(json.loads, told.splitlines()) if "health" not in line]
+    lines = [line for line in map(json.loads, told_by(tmp_path, 1).read_text().splitlines()) if "health" not in line]
     assert {line["key"] for line in lines} <= {f"job-{number}" for number in range(jobs)}
     check(database, stub, jobs)
 
@@ -105,7 +114,7 @@ def test_a_stopped_worker_gives_its_jobs_back(
     """When it has ended it holds nothing, and the other goes on with its jobs without waiting for a lease."""
     jobs, worker = shared(database, stub, 10), TABLES.worker.c
     workers[0].send_signal(signal.SIGTERM)
-    workers[0].communicate(timeout=30)
+    workers[0].wait(30)
     assert workers[0].returncode == 0
     (gone,) = rows(database, select(worker.id).where(worker.released == 1))
     assert rows(database, select(JOB.key).where(JOB.owner == gone.id)) == []
