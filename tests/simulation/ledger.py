@@ -112,6 +112,8 @@ class Ledger:
             self.rows[row.id] = row
             if before is not None:
                 self._check_change(before, row, call, process)
+            elif row.owner is not None:
+                self._check_taken(row, process)
             self._check_row(row)
             self._check_events(row, 0 if before is None else before.event_seq)
         if call == "renew" and answer is False:
@@ -188,12 +190,16 @@ class Ledger:
         # A claim may take several jobs under one nonce; one whose answer was lost is repeated by who made it.
         if self._nonces.setdefault((new.id, new.nonce or ""), process) is not process:
             self._broken("one owner at a time", f"{_shown(old)} -> {_shown(new)}")
-        self._claims.add(claim)
-        self._runs[new.id, process] = new.run
-        if new.owner != process.worker:
-            self._broken("one owner at a time", f"{process} claimed as {new.owner}, it is {process.worker}")
+        self._check_taken(new, process)
         if old.nonce is None and old.fence > 0:
             self._world.saw("take-over")
+
+    def _check_taken(self, row: Row, process: Process) -> None:
+        """Claimed, or taken as it was made: by who asked for it."""
+        self._claims.add((row.id, row.fence))
+        self._runs[row.id, process] = row.run
+        if row.owner != process.worker:
+            self._broken("one owner at a time", f"{process} claimed as {row.owner}, it is {process.worker}")
 
     def _check_deadline(self, old: Row, new: Row) -> None:
         ((text,),) = self._world.sql.execute(_SPEC, (new.spec,)).fetchall()
