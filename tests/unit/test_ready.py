@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from typing import Any
 
 from tarry import Fixed, JobSpec, Limits, Request
@@ -39,9 +38,9 @@ def sent(answers: list[Any], spec: JobSpec, submitted: Any = None, **options: An
 
 
 def test_polls_that_are_the_same_are_filled_in_once() -> None:
-    """After a submit and without one, whatever the polls bring."""
+    """After a submit and without one, whatever the polls bring, and where the job rests without a task in between."""
     answers = [QUEUED, RUNNING, 503, RUNNING, SUCCEEDED]
-    for spec in (polled(strategy=SOON), spec_of(strategy=SOON)):
+    for spec in (polled(strategy=SOON), spec_of(strategy=SOON), polled(strategy=Fixed("2s"))):
         first, *others = sent(answers, spec)
         assert all(other is first for other in others)
 
@@ -116,25 +115,3 @@ def test_a_command_that_changes_the_spec_changes_the_polls() -> None:
 
     world.run(main)
     assert [url.removeprefix(API) for url in urls] == ["/jobs/j1"] * 2 + ["/v2/orders"] * 2
-
-
-def test_a_job_that_rests_without_a_task_keeps_its_request() -> None:
-    """One, for all its polls."""
-    url = f"{API}/resting/orders"
-    world = World([RUNNING])
-
-    def there() -> set[int]:
-        return {id(each) for each in gc.get_objects() if isinstance(each, Prepared) and each.url == url}
-
-    async def main() -> None:
-        async with world.poller() as poller:
-            spec = polled(strategy=Fixed("2s"), poll=Request("GET", url))
-            waiting = asyncio.create_task(poller.await_job("orders", spec))
-            await world.after(1)
-            first = there()
-            assert (world.job.polls, len(first)) == (1, 1)
-            await world.after(2)
-            assert (world.job.polls, there()) == (2, first)
-            waiting.cancel()
-
-    world.run(main)

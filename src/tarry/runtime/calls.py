@@ -31,7 +31,7 @@ from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros, micros
 class Ready:
     """A poll that goes out the same each time, as long as the job's spec and answers stay what they are.
 
-    `host` is where it goes to, `timeout` that of the call it was made for.
+    `host` is where it goes to, `timeout` (microseconds) that of the call it was made for.
     """
 
     request: Prepared

@@ -40,7 +40,7 @@ from tarry.words import SECOND, CallKind, ErrorKind, Instant, Micros
 
 _NEVER = Expression("`false`")
 _STEP: Micros = 5 * SECOND
-"""How long a job rests in a line at most before it looks again: most have their turn before that, and entered it in vain."""
+"""How long a job in line rests at most before it looks again: most have their turn long before their deadline is near."""
 
 _LIGHT = 10_000
 """Steps of judging that are taken on the event loop: some milliseconds."""

@@ -30,7 +30,8 @@ class Followed:
     the final row, and `looked` rings once the loop has done what could be done at once.
     `is_taken` while a worker is one of the waiters, who leaves when the job is not held
     any more; then `driven` rings, and `broke` says whether that was an accident. `rests_until` is when a rest ends that
-    the agenda knows of. `parked` is what is held of it while it rests without a task; all its tasks run in the `surroundings` of its first caller, as contextvars have it.
+    the agenda knows of. `parked` is what is held of it while it rests without a task; all its tasks run in the
+    `surroundings` of its first caller, as contextvars have it.
     """
 
     __slots__ = (

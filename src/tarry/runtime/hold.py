@@ -14,6 +14,7 @@ from tarry.core.document import document
 from tarry.core.fetching import is_fetched
 from tarry.core.keeping import kept
 from tarry.core.machine import sending
+from tarry.core.moves import POLLED
 from tarry.core.observation import Observation
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
@@ -41,7 +42,6 @@ CLAIM_AHEAD: Micros = 2 * SECOND
 """How long before it is due a job that nobody holds is claimed."""
 
 _POLL = CallKind.POLL
-_POLLED = frozenset({Phase.WAITING, Phase.BLOCKED})
 _NEXT = {
     Phase.PREPARING: CallKind.BASELINE,
     Phase.SUBMITTING: CallKind.SUBMIT,
@@ -218,7 +218,7 @@ class Hold:
     def _waiting(self, state: JobState, wait: Micros) -> tuple[int, bool]:
         """What goes with a wait: the next poll's permit where that is near, the job's release where it is far."""
         most = self.entry.max_polls
-        reserve = wait <= RESERVE_WITHIN and state.phase in _POLLED and (most is None or state.polls < most)
+        reserve = wait <= RESERVE_WITHIN and state.phase in POLLED and (most is None or state.polls < most)
         return int(reserve), wait > RELEASE_BEYOND
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
+from tarry.core.moves import POLLED
 from tarry.errors import CheckpointError, SpecError
 from tarry.ports import Event, Glance, JobRow, NewJob, StoredEvent
 from tarry.words import Instant, Json, Outcome, Phase, moment
@@ -49,7 +50,7 @@ def claimed_row(columns: Sequence[Any], owner: int, nonce: str, permit_until: In
 def _wants_a_poll(values: Sequence[Any], until: Instant) -> bool:
     phase, due, polls, most = (values[_AT[name]] for name in ("phase", "due", "polls", "max_polls"))
     is_open = most is None or polls < most
-    return phase in {Phase.WAITING, Phase.BLOCKED} and is_open and due is not None and due <= until
+    return phase in POLLED and is_open and due is not None and due <= until
 
 
 def glance(columns: Sequence[Any]) -> Glance:
