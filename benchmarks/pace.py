@@ -52,9 +52,13 @@ async def lateness(scale: Scale) -> Reading:
 
 
 async def _late(transport: _Punctual, scale: Scale) -> Reading:
-    """Over two polls of each job once each has been late twice, or as many as come in the time for five."""
-    await until(transport.paced, 2 * scale.paced, scale.paced / 500 + 4 * scale.pace)
+    """Over two polls of each job once each has been late twice, or as many as come in the time for five.
+
+    The collector is settled a round before that: it stops the loop once, and those polls are not Tarry's to answer for.
+    """
+    await until(transport.paced, scale.paced, scale.paced / 500 + 3 * scale.pace)
     settle()
+    await until(transport.paced, 2 * scale.paced, 2 * scale.pace)
     transport.late.clear()
     cpu, at = process_time(), perf_counter()
     await until(transport.paced, 2 * scale.paced, 3 * scale.pace)
