@@ -9,13 +9,11 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from tarry.codec import state_of
-from tarry.core.decision import Wait
-from tarry.core.machine import resume
 from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, ResultUnavailable, TarryError
-from tarry.ports import Checkpoint, JobRow
+from tarry.ports import JobRow
 from tarry.runtime.agenda import Agenda
+from tarry.runtime.claims import Claims
 from tarry.runtime.clock_watch import ClockWatch
 from tarry.runtime.drive import Drive, Parked, Parts
 from tarry.runtime.fetching import Fetching
@@ -49,6 +47,7 @@ class Engine:
         self.outbox = Outbox(parts, self._fetching)
         self.pulse = Pulse()
         self._drive = Drive(parts, self.outbox.look, self.pulse)
+        self._claims = Claims(parts)
         self._agenda = Agenda(parts.clock)
         self._jobs: dict[int, Followed] = {}
         self._loops: dict[int, asyncio.Task[None]] = {}
@@ -232,7 +231,7 @@ class Engine:
             job.broke = True
             found = await self._writer.row(job.id)
             if found is not None and found.owner == row.owner:
-                await self._write_off(found, self._clock.now())
+                await self._claims.write_off(found, self._clock.now())
         finally:
             self.give_back(job)
             job.driven.set()
@@ -254,20 +253,24 @@ class Engine:
 
         Who awaits it keeps nothing of how the job was then, for as long as it may wait.
         """
+        hold = await self._claims.unread(job) if job.is_ripe else None
+        if hold is not None:
+            return self._drive.run(job, hold)
         row = await self._writer.row(job.id)
         if row is None:
             raise JobNotFound(f"job {job.key!r} is gone from the store")
         if row.outcome is not None:
             await self._fetching.run(job, row)
             return None
-        wanted_at = job.wanted(self._wanted_at(job, row), row)
-        hold = await self._held(job, row, wanted_at)
+        wanted_at = job.wanted(self._claims.wanted_at(job, row), row)
+        hold = await self._claims.held(job, row, wanted_at)
         if hold is not None:
             return self._drive.run(job, hold)
         job.looked.set()
         # A job that another holds, or that is paused, rouses its loop when it moves on.
         at_once, is_idle = self._clock.now() + LOOK_EVERY, row.owner is not None or row.paused
-        await job.rest(None if is_idle else max(wanted_at - CLAIM_AHEAD, at_once))
+        is_roused = await job.rest(None if is_idle else max(wanted_at - CLAIM_AHEAD, at_once))
+        job.is_ripe = not is_roused and job.runs_here(job.spec_of(row.spec))
         return None
 
     async def _driven(self, job: Followed, driving: Awaitable[Parked | None]) -> None:
@@ -283,47 +286,6 @@ class Engine:
         finally:
             if job.parked is None:
                 job.held_by = None
-
-    def _wanted_at(self, job: Followed, row: JobRow) -> Instant:
-        """When the job wants its next call; a clock that was set back does not put it off.
-
-        Raises `CheckpointError` for a damaged row, before anything touches it.
-        """
-        now = self._clock.now()
-        _, decision = resume(job.spec_of(row.spec), state_of(row), now)
-        return decision.due if isinstance(decision, Wait) else now
-
-    async def _held(self, job: Followed, row: JobRow, wanted_at: Instant) -> Hold | None:
-        """Claim the job if it is free, wanted soon and can be polled here."""
-        now, worker = self._clock.now(), self._worker.id
-        if worker is not None and row.owner == worker:
-            await self._write_off(row, now)
-            return None
-        if worker is None or row.owner is not None or row.paused or wanted_at > now + CLAIM_AHEAD:
-            return None
-        if not job.runs_here(job.spec_of(row.spec)):
-            return None
-        claimed = await self._writer.claim(worker, job.id)
-        if claimed is None:
-            return None
-        job.held_by = worker
-        return Hold.of(claimed, job.spec_of(claimed.spec))
-
-    async def _write_off(self, row: JobRow, now: Instant) -> None:
-        """Give up a job whose loop broke here: a permit may have been used, so it counts."""
-        await self._writer.checkpoint(
-            Checkpoint(
-                grip=row.grip,
-                state=row.state,
-                phase=row.phase,
-                polls=row.polls + row.reserved,
-                polled_at=now if row.reserved else row.polled_at,
-                due=max(row.due or now, now + row.floor),
-                deadline=row.deadline,
-                max_polls=row.max_polls,
-                release=True,
-            )
-        )
 
     async def _round_forever(self) -> None:
         watch = ClockWatch(self._clock)

@@ -30,7 +30,8 @@ class Followed:
     the final row, and `looked` rings once the loop has done what could be done at once.
     `is_taken` while a worker is one of the waiters, who leaves when the job is not held
     any more; then `driven` rings, and `broke` says whether that was an accident. `rests_until` is when a rest ends that
-    the agenda knows of. `parked` is what is held of it while it rests without a task; all its tasks run in the
+    the agenda knows of. `is_ripe` after a rest that nothing disturbed, if the job could be had before it and is wanted
+    now. `parked` is what is held of it while it rests without a task; all its tasks run in the
     `surroundings` of its first caller, as contextvars have it.
     """
 
@@ -50,6 +51,7 @@ class Followed:
         "given",
         "held_by",
         "id",
+        "is_ripe",
         "is_taken",
         "key",
         "looked",
@@ -72,6 +74,7 @@ class Followed:
         self._wanted_at: Instant | None = None
         self._is_foreign = False
         self.looked = Signal()
+        self.is_ripe = False
         self.is_taken = False
         self.driven = Signal()
         self.broke = False
@@ -125,6 +128,10 @@ class Followed:
         known = self._wanted_at if (row.step, row.cmd) == (self._step, self.cmd) else None
         self._step, self.cmd, self._wanted_at = row.step, row.cmd, at if known is None else min(known, at)
         return self._wanted_at
+
+    def is_claim_of_known(self, claimed: JobRow) -> bool:
+        """Whether nothing but this claim has moved the row since it was looked at."""
+        return (claimed.step - 1, claimed.cmd) == (self._step, self.cmd)
 
     def bring(self, spec: JobSpec | None) -> None:
         """A caller comes with this spec."""
