@@ -14,6 +14,7 @@ class Job:
         self._clock = clock
         self._begun = clock.now()
         self.rests_until: Instant | None = None
+        self.entered_at: Instant | None = None
         self.went_on: list[float] = []
 
     def recount(self) -> None:
@@ -60,6 +61,41 @@ def test_one_that_went_on_before_is_passed_over() -> None:
     assert again.went_on == [1, 3]
 
 
+def test_one_that_rests_again_and_again_is_entered_once() -> None:
+    """As a job does that is called long before each of its rests would end: the agenda does not grow by that."""
+    clock = FakeClock()
+    agenda, job = Agenda(clock), Job(clock)
+
+    async def main() -> None:
+        for _ in range(100):
+            job.park(agenda, 2)
+            assert agenda.entries == 1
+            await clock.sleep(SECOND // 100)
+            job.rests_until = None
+        job.park(agenda, 2)
+        await clock.sleep(5 * SECOND)
+
+    clock.run(main())
+    assert job.went_on == [3]
+    assert agenda.entries == 0
+
+
+def test_a_shorter_rest_ends_in_its_time() -> None:
+    """Also where the job is entered for a later time, and again for that time after it."""
+    clock = FakeClock()
+    agenda, job = Agenda(clock), Job(clock)
+
+    async def main() -> None:
+        job.park(agenda, 4)
+        job.park(agenda, 1)
+        await clock.sleep(2 * SECOND)
+        job.park(agenda, 2)
+        await clock.sleep(5 * SECOND)
+
+    clock.run(main())
+    assert job.went_on == [1, 4]
+
+
 def test_one_that_is_set_goes_on_with_the_next() -> None:
     """A job may be entered while others go on, and the agenda be used again once it was empty."""
     clock = FakeClock()
@@ -76,7 +112,7 @@ def test_one_that_is_set_goes_on_with_the_next() -> None:
 
 
 def test_nothing_goes_on_after_the_end() -> None:
-    """Nor is anything kept."""
+    """Nor is anything kept; an agenda that is used again begins empty."""
     clock = FakeClock()
     agenda, job = Agenda(clock), Job(clock)
 
@@ -85,6 +121,9 @@ def test_nothing_goes_on_after_the_end() -> None:
         job.park(agenda, 1)
         agenda.end()
         await clock.sleep(2 * SECOND)
+        assert job.went_on == []
+        job.park(agenda, 1)
+        await clock.sleep(2 * SECOND)
 
     clock.run(main())
-    assert job.went_on == []
+    assert job.went_on == [3]

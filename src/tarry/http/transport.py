@@ -106,7 +106,12 @@ class HttpTransport:
         bound, call = self._bounds.of(request.timeout / SECOND), Call()
         try:
             with bound:
-                await self._in_its_place(request, call, found)
+                await self._places.acquire()
+                try:
+                    call.queued = False
+                    await self._sender.send(request, call, found.read)
+                finally:
+                    self._places.release()
         except BodyError as error:
             return error.as_error()
         except Exception as error:  # noqa: BLE001  # the port promises an observation, whatever a library raises
@@ -117,14 +122,6 @@ class HttpTransport:
                 return call.timed_out(where, self.in_flight)
             return call.failed(translate(error, where))
         return None
-
-    async def _in_its_place(self, request: Prepared, call: Call, found: _Found) -> None:
-        await self._places.acquire()
-        try:
-            call.queued = False
-            await self._sender.send(request, call, found.read)
-        finally:
-            self._places.release()
 
 
 class _Found:

@@ -15,9 +15,10 @@ NEAR: Micros = 30 * SECOND
 
 
 class Resting(Protocol):
-    """Who rests until `rests_until`, if it still does."""
+    """Who rests until `rests_until`, if it still does, and is entered for `entered_at` or earlier."""
 
     rests_until: Instant | None
+    entered_at: Instant | None
 
     def recount(self) -> None:
         """Go on, or rest for what is left."""
@@ -34,13 +35,26 @@ class Agenda:
         self._rings_at: Instant = 0
 
     def enter(self, job: Resting, at: Instant) -> None:
-        """Have it go on then, which is near."""
+        """Have it go on then, which is near, and is when its rest ends.
+
+        One that is entered for an earlier time, of a rest that was broken off, is asked then how long it rests by now.
+        """
+        if job.entered_at is not None and job.entered_at <= at:
+            return
+        job.entered_at = at
         heappush(self._line, (at, next(self._number), job))
         if self._timer is None or at < self._rings_at:
             self._set(at)
 
+    @property
+    def entries(self) -> int:
+        """How many there are; a job may have several, if its rests get shorter."""
+        return len(self._line)
+
     def end(self) -> None:
         """Forget all."""
+        for _, _, job in self._line:
+            job.entered_at = None
         self._line.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -57,7 +71,12 @@ class Agenda:
         now = self._clock.now()
         while self._line and self._line[0][0] <= now:
             at, _, job = heappop(self._line)
-            if job.rests_until == at:
+            if job.entered_at == at:
+                job.entered_at = None
+            until = job.rests_until
+            if until is not None and until > now:
+                self.enter(job, until)
+            elif until is not None:
                 job.recount()
         if self._line:
             self._set(self._line[0][0])

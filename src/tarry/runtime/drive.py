@@ -101,41 +101,34 @@ class Drive:
         self._herald = parts.herald
         self.gate = Gate()
 
-    async def run(self, job: Followed, hold: Hold) -> Parked | None:
-        """Drive until the job is over, nobody waits any more, or the wait is long.
+    async def run(self, job: Followed, hold: Hold, *, was_held: bool = False) -> Parked | None:
+        """Drive until the job is over, nobody waits any more, or the wait is long; `was_held` after such a wait.
 
         Of one that is to be held through a wait without a task the hold, and until when; None where it is not held
         any more. Raises `LeaseLost` when another worker took the job; nothing was written then.
         """
-        await self._herald.catch_up(hold.entry)
-        return await self.go_on(job, hold)
-
-    async def go_on(self, job: Followed, hold: Hold) -> Parked | None:
-        """As `run`, with a job that was held all the while."""
-        while True:
-            try:
-                return await self._driven(job, hold)
-            except _Commanded as commanded:
-                hold = commanded.hold
-                await self._herald.catch_up(hold.entry)
-
-    async def _driven(self, job: Followed, hold: Hold) -> Parked | None:
-        """As `go_on`, until a command comes: raises `_Commanded`."""
-        job.cmd = hold.entry.cmd
-        is_ours = not hold.entry.paused and job.runs_here(hold.spec)
+        if not was_held:
+            await self._herald.catch_up(hold.entry)
+        is_ours = self._begins(job, hold)
         while is_ours and job.waiters:
             now = self._clock.now()
             state, decision = resume(hold.spec, hold.state, now)
-            if isinstance(decision, Call):
-                after = await self._call(job, hold.resumed(state), decision, now)
-            elif isinstance(decision, Stop):
-                after = await self._settle(job, hold, state, decision, None, now)
-            else:
-                hold = hold.resumed(state)
-                job.looked.set()
-                if decision.due - now > PARK_BEYOND and not job.is_taken and not job.is_roused:
-                    return hold, decision.due
-                after = await self._rest(job, hold, decision.due)
+            try:
+                if isinstance(decision, Call):
+                    after = await self._call(job, hold.resumed(state), decision, now)
+                elif isinstance(decision, Stop):
+                    after = await self._settle(job, hold, state, decision, None, now)
+                else:
+                    after = hold = hold.resumed(state)
+                    job.looked.set()
+                    if decision.due - now > PARK_BEYOND and not job.is_taken and not job.is_roused:
+                        return hold, decision.due
+                    if await job.rest(decision.due) and job.waiters:
+                        await self._check(job, hold)
+            except _Commanded as commanded:
+                after = commanded.hold
+                await self._herald.catch_up(after.entry)
+                is_ours = self._begins(job, after)
             if after is None:
                 return None
             hold = after
@@ -143,11 +136,10 @@ class Drive:
         await self._herald.write_down(hold.entry)
         return None
 
-    async def _rest(self, job: Followed, hold: Hold, due: int) -> Hold:
-        """Rest until `due` or until roused, then look for commands."""
-        if await job.rest(due) and job.waiters:
-            await self._check(job, hold)
-        return hold
+    def _begins(self, job: Followed, hold: Hold) -> bool:
+        """Whether the job, as it was just read, is driven here."""
+        job.cmd = hold.entry.cmd
+        return not hold.entry.paused and job.runs_here(hold.spec)
 
     async def _check(self, job: Followed, hold: Hold) -> None:
         """Read the row again: raises `_Commanded` after a command, `LeaseLost` when another has the job by now."""
@@ -167,7 +159,9 @@ class Drive:
     async def _call(self, job: Followed, hold: Hold, call: Call, now: Instant) -> Hold | None:
         """Make the call and commit what it saw; None when the job is no longer held."""
         if not self._worker.may_send(now):
-            return await self._rest(job, hold, now + SECOND)
+            if await job.rest(now + SECOND) and job.waiters:
+                await self._check(job, hold)
+            return hold
         if call.kind is CallKind.POLL and not hold.permit:
             # That commit took its time: whether to poll, and for how long, is decided anew.
             return await self._permitted(job, hold)
@@ -181,7 +175,7 @@ class Drive:
             call = by_now
         place = Place(hold.is_suspect, job.rouse)
         try:
-            made = await self._made_in_turn(job, hold, call, place)
+            made = await self._made(job, hold, call, place)
             if made is None:
                 return hold
             after = await self._answered(job, *made)
@@ -191,42 +185,41 @@ class Drive:
             job.looked.set()
         return after
 
-    async def _made_in_turn(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
+    async def _made(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
         """Make the call in its host's turn, past the gate; None if it is not to be made any more."""
-        if hold.ready is None and isinstance(hold.spec.target(call.kind), Batch):
-            # The call that it shares with others takes one turn for all.
-            return await self._made_past_the_gate(job, hold, call, place)
-        turn = self._hosts.line_up(hold.host(call.kind), job.rouse, first=hold.state.closing)
+        turn = self._turn(job, hold, call)
         try:
-            if not turn.granted:
+            by_now: Call | None = call
+            if turn is not None and not turn.granted:
                 await self._in_line(job, hold, turn)
                 by_now = self._by_now(job, hold, call)
-                if by_now is None:
-                    return None
-                call = by_now
-            return await self._made_past_the_gate(job, hold, call, place)
-        finally:
-            self._hosts.leave(turn)
-
-    async def _made_past_the_gate(self, job: Followed, hold: Hold, call: Call, place: Place) -> _Made | None:
-        self.gate.line_up(place)
-        if place.alone or not place.granted:
-            by_now = await self._let_in(job, hold, call, place)
+            if by_now is not None:
+                self.gate.line_up(place)
+                if place.alone or not place.granted:
+                    by_now = await self._let_in(job, hold, by_now, place)
             if by_now is None:
                 return None
-            call = by_now
-        if call.kind is CallKind.SUBMIT:
-            hold, seen = await self._submitted(job, hold, call)
-        elif call.kind is CallKind.POLL:
-            # The permit is spent in memory before the first byte leaves.
-            hold = hold.polling(self._clock.now(), self._ready(hold, call))
-            seen = await (self._sent(hold, call) if hold.ready is None else self._calls.send(hold.ready))
-        else:
-            # A baseline or a probe only looks, so nothing is committed before.
-            seen = await self._sent(hold, call)
-        if is_request_to_wait(seen.status):
-            self._heed(hold, seen)
-        return hold, call, seen
+            if by_now.kind is CallKind.POLL:
+                # The permit is spent in memory before the first byte leaves.
+                hold = hold.polling(self._clock.now(), self._ready(hold, by_now))
+                seen = await (self._sent(hold, by_now) if hold.ready is None else self._calls.send(hold.ready))
+            elif by_now.kind is CallKind.SUBMIT:
+                hold, seen = await self._submitted(job, hold, by_now)
+            else:
+                # A baseline or a probe only looks, so nothing is committed before.
+                seen = await self._sent(hold, by_now)
+            if is_request_to_wait(seen.status):
+                self._heed(hold, seen)
+            return hold, by_now, seen
+        finally:
+            if turn is not None:
+                self._hosts.leave(turn)
+
+    def _turn(self, job: Followed, hold: Hold, call: Call) -> Turn | None:
+        """The turn of a call at its host; None where it shares a call with others, which takes one for all."""
+        if hold.ready is None and isinstance(hold.spec.target(call.kind), Batch):
+            return None
+        return self._hosts.line_up(hold.host(call.kind), job.rouse, first=hold.state.closing)
 
     async def _in_line(self, job: Followed, hold: Hold, turn: Turn) -> None:
         """Until the turn is granted, nobody waits, or the deadline is near: it goes before politeness."""

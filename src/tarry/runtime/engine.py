@@ -210,7 +210,7 @@ class Engine:
     async def _drive_on(self, job: Followed) -> None:
         hold, job.parked = job.parked, None
         if hold is not None:
-            await self._driven(job, self._drive.go_on(job, hold))
+            await self._driven(job, self._drive.run(job, hold, was_held=True))
 
     async def _drive_expected(self, job: Followed, row: JobRow) -> None:
         """Drive a job that somebody waits for by now; it is given back where whoever made it left before that."""

@@ -48,6 +48,7 @@ class Followed:
         "broke",
         "cmd",
         "driven",
+        "entered_at",
         "given",
         "held_by",
         "id",
@@ -86,6 +87,7 @@ class Followed:
         self.parked: Hold | None = None
         self.surroundings = copy_context()
         self.rests_until: Instant | None = None
+        self.entered_at: Instant | None = None
         self._go_on: Callable[[Followed], None] | None = None
 
     def finish(self, row: JobRow) -> None:
@@ -178,6 +180,7 @@ class Followed:
                 self.rests_until = until
                 self._agenda.enter(self, until)
                 await bell
+                self.rests_until = None
             else:
                 alarm = loop.call_later(min(left, LONGEST) / SECOND, self.recount)
                 try:

@@ -73,7 +73,8 @@ class Hosts:
             return turn
         (place.line.appendleft if first else place.line.append)(turn)
         self._waiting.setdefault(host)
-        self._serve()
+        if self._under_way < self._in_flight:
+            self._serve()
         return turn
 
     @asynccontextmanager
