@@ -42,10 +42,13 @@ class Bound:
 
     def __enter__(self) -> None:
         self._before = self._current.cancelling()
-        self._line.join(self)
+        line = self._line
+        line.ends[self] = line.loop.time() + line.seconds
+        if not line.is_timed:
+            line.begin()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._line.leave(self)
+        self._line.ends.pop(self, None)  # the timer is not touched, it finds out when it rings
         # A cancellation from elsewhere goes through, also one that came together with ours.
         if self.is_over and self._current.uncancel() <= self._before and kind is asyncio.CancelledError:
             raise TimeoutError from error
@@ -60,31 +63,25 @@ class _Line:
     """Bounds of one length under way: who came first is the first whose time is over."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, lines: dict[float, _Line]) -> None:
-        self._loop = loop
-        self._seconds = seconds
+        self.loop = loop
+        self.seconds = seconds
         self._lines = lines
-        self._ends: dict[Bound, float] = {}
-        self._is_timed = False
+        self.ends: dict[Bound, float] = {}
+        self.is_timed = False
 
-    def join(self, bound: Bound) -> None:
-        """Its time begins."""
-        end = self._ends[bound] = self._loop.time() + self._seconds
-        if not self._is_timed:
-            self._is_timed = True
-            self._loop.call_at(end, self._ring)
-
-    def leave(self, bound: Bound) -> None:
-        """Its block is left; the timer is not touched, it finds out when it rings."""
-        self._ends.pop(bound, None)
+    def begin(self) -> None:
+        """Its first bound was entered."""
+        self.is_timed = True
+        self.loop.call_later(self.seconds, self._ring)
 
     def _ring(self) -> None:
         """Cut those whose time is over, and ring again for the next."""
-        while self._ends:
-            bound, end = next(iter(self._ends.items()))
-            if end > self._loop.time():
-                self._loop.call_at(end, self._ring)
+        while self.ends:
+            bound, end = next(iter(self.ends.items()))
+            if end > self.loop.time():
+                self.loop.call_at(end, self._ring)
                 return
-            del self._ends[bound]
+            del self.ends[bound]
             bound.cut()
-        self._is_timed = False
-        self._lines.pop(self._seconds, None)
+        self.is_timed = False
+        self._lines.pop(self.seconds, None)

@@ -46,21 +46,14 @@ class Kept:
         self._origins[origin] = place
         return place
 
-    def enter(self, place: Place) -> bool:
-        """A call to the origin begins; whether its connection may be kept."""
-        place.busy += 1
-        return place.busy <= place.kept or self._is_room(place)
-
     def leave(self, place: Place) -> None:
-        """A call to the origin is over."""
-        place.busy -= 1
-        if place.busy:
-            return
+        """The last call to the origin is over."""
         place.since = self._clock.now()
         if not place.kept:
             del self._origins[place.origin]
 
-    def _is_room(self, place: Place) -> bool:
+    def is_room(self, place: Place) -> bool:
+        """Whether one more connection to the origin may be kept."""
         if self._count >= self._most:
             self._forget()
         if self._count >= self._most:
@@ -93,7 +86,10 @@ class Place:
     since: Instant = 0
 
     def __enter__(self) -> bool:
-        return self.of.enter(self)
+        self.busy += 1
+        return self.busy <= self.kept or self.of.is_room(self)
 
     def __exit__(self, *_: object) -> None:
-        self.of.leave(self)
+        self.busy -= 1
+        if not self.busy:
+            self.of.leave(self)
