@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarry.core.observation import Observation
+from tarry.core.observation import Observation, folded, unfolded
 from tarry.http import body as bodies
 from tarry.http.body import MAX_TEXT, BodyError, Decoder, decode, parse
 from tarry.words import CallKind, ErrorKind
@@ -279,3 +279,34 @@ def test_a_digest_is_neither_compared_nor_shown() -> None:
     one, other = (Observation(CallKind.POLL, 1, 2, body={"a": 1}, digest=digest) for digest in (7, 8))
     assert one == other
     assert "digest" not in repr(one)
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(_VALUES, st.booleans(), st.sampled_from(["", "secret", "1"]))
+def test_a_body_that_was_folded_is_the_same_again(value: Any, is_ascii: bool, secret: str) -> None:
+    """Whatever it holds and whatever was taken out of it; folded it is a text, where a text says all of it."""
+    text = json.dumps(value, ensure_ascii=is_ascii)
+    body = parse(
+        text.encode("utf-8", "surrogatepass"), redact=lambda part: part.replace(secret, "*") if secret else part
+    )
+    seen = Observation(
+        CallKind.POLL, 0, 1, 200, body=body.value, is_json=body.is_json, digest=body.digest, text=body.text
+    )
+    away = folded(seen)
+    assert repr(unfolded(away)) == repr(seen)
+    assert repr(unfolded(seen)) == repr(seen)
+    assert (away is seen) if body.text is None else (away.body is None and away.text == body.text)
+
+
+def test_a_body_in_which_something_was_replaced_is_not_folded() -> None:
+    """Its text says what it must not, or cannot, say."""
+    assert parse(b'{"a": "plain"}').text == '{"a": "plain"}'
+    assert parse(b'{"a": "secret"}', redact=lambda part: part.replace("secret", "*")).text is None
+    assert parse(b'{"a": "\\ud800"}').text is None
+    assert parse(b"no JSON").text is None

@@ -129,6 +129,7 @@ def test_a_command_that_comes_during_a_poll_loses_no_answer() -> None:
 
     ended = world.run(lambda: awaited(world, polled(limits=Limits(max_polls=1)), control))
     assert (ended.outcome, ended.polls, world.job.polls) == (Outcome.SUCCEEDED, 1, 1)
+    assert (ended.output, ended.last.body) == (SUCCEEDED["result"], SUCCEEDED)
     assert [kind for kind in world.kinds() if kind != "status"] == ["created", "spec_changed", "paused", "finished"]
     assert [event.seq for event in world.told] == list(range(1, 6))
 

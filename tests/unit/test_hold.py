@@ -9,7 +9,7 @@ from tarry.codec import encode_spec, encode_state
 from tarry.core.machine import sending, start, step
 from tarry.core.observation import CallError, Observation
 from tarry.ports import Checkpoint, JobRow
-from tarry.runtime.hold import Hold
+from tarry.runtime.hold import Hold, digest_of
 from tarry.words import SECOND, CallKind, ErrorKind, Instant
 
 NOW: Instant = 1_700_000_000 * SECOND
@@ -52,7 +52,7 @@ def settled(hold: Hold, seen: Observation) -> tuple[Checkpoint, Hold]:
     sent = replace(hold, state=sending(hold.state, CallKind.POLL, seen.started_at))
     state, decision = step(SPEC, sent.state, seen, seen.finished_at)
     write = sent.settlement(state, decision, seen, seen.finished_at)
-    return write, sent.committed(write, state).showing(seen)
+    return write, sent.committed(write, state).showing(digest_of(seen))
 
 
 def test_an_answer_with_the_digest_of_the_last_one_is_not_written_again() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tarry.frozen import quick
+from tarry.frozen import copier, quick
 from tarry.words import CallKind, ErrorKind, Instant, Json
 
 
@@ -32,8 +33,9 @@ class Observation:
     and `is_json`. A polled callable has no status: its return value is `body`.
     Of a call without a response: `error`. `carried` is what a callable hands to its
     next call, as JSON text. `digest` is a number that answers share whose bodies are the same, byte for byte,
-    where that is known without going through it; it holds in this process alone. `started_at` and `finished_at` are
-    instants of the clock that made the call.
+    where that is known without going through it; it holds in this process alone. `text` is what a JSON body was read
+    from, where it says all of it and nothing else. `started_at` and `finished_at` are instants of the clock that made
+    the call.
     """
 
     kind: CallKind
@@ -47,3 +49,17 @@ class Observation:
     error: CallError | None = None
     carried: str | None = None
     digest: int | None = field(default=None, compare=False, repr=False)
+    text: str | None = field(default=None, compare=False, repr=False)
+
+
+_with_body = copier(Observation, "body")
+
+
+def folded(seen: Observation) -> Observation:
+    """The observation while it has to wait: its text in place of a body, which takes a multiple of the memory."""
+    return seen if seen.text is None else _with_body(seen, body=None)
+
+
+def unfolded(seen: Observation) -> Observation:
+    """The whole observation, folded or not."""
+    return seen if seen.text is None or seen.body is not None else _with_body(seen, body=json.loads(seen.text))

@@ -111,12 +111,13 @@ def _is_packed(content_encoding: str) -> bool:
 class Body:
     """A body as an observation holds it: the JSON value, text when it is none, None when it is empty.
 
-    `digest` is that of the observation.
+    `digest` and `text` are those of the observation.
     """
 
     value: Json
     is_json: bool
     digest: int | None = field(default=None, compare=False)
+    text: str | None = field(default=None, compare=False)
 
 
 EMPTY = Body(None, is_json=False)
@@ -135,10 +136,13 @@ def parse(data: bytes, content_type: str = "", redact: Callable[[str], str] = st
     if not text.strip():
         return EMPTY
     try:
-        value = _json(text)
+        read = _json(text)
     except (ValueError, RecursionError):
         return Body(redact(text)[:MAX_TEXT], is_json=False)
-    return Body(_redacted(value, text, redact) if bool(redact) else value, is_json=True, digest=hash(text))
+    value = _redacted(read, text, redact) if bool(redact) else read
+    # An escape may have stood for half a character, which was replaced.
+    says_all = value is read and "\\" not in text
+    return Body(value, is_json=True, digest=hash(text), text=text if says_all else None)
 
 
 def decode(data: bytes, content_type: str = "") -> str:

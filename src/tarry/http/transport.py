@@ -87,6 +87,7 @@ class HttpTransport:
             body=found.body.value,
             is_json=found.body.is_json,
             digest=found.body.digest,
+            text=found.body.text,
             url=request.url.partition("?")[0],
             error=error and replace(error, detail=self._redact(error.detail)),
         )

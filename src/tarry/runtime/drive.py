@@ -15,7 +15,7 @@ from tarry.core.decision import Call, Decision, Stop
 from tarry.core.evaluation import size
 from tarry.core.judging import is_request_to_wait
 from tarry.core.machine import resume, sending, step
-from tarry.core.observation import CallError, Observation
+from tarry.core.observation import CallError, Observation, folded, unfolded
 from tarry.core.resuming import is_still
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
@@ -29,7 +29,7 @@ from tarry.runtime.calls import Calls, Ready
 from tarry.runtime.followed import Followed
 from tarry.runtime.gate import Gate, Place
 from tarry.runtime.herald import Herald
-from tarry.runtime.hold import Hold
+from tarry.runtime.hold import Hold, digest_of
 from tarry.runtime.hosts import Hosts, Turn
 from tarry.runtime.logbook import record
 from tarry.runtime.pulse import Pulse
@@ -69,8 +69,14 @@ PARK_BEYOND: Micros = SECOND
 Parked: TypeAlias = tuple[Hold, Instant]
 """A job that is held through a wait, and until when."""
 
-_Made: TypeAlias = tuple[Hold, Call, Observation]
-"""A call that was made, as it was by then, what it saw, and the job after it."""
+
+@dataclass(slots=True)
+class _Made:
+    """A call that was made, as it was by then, what it saw, and the job after it."""
+
+    hold: Hold
+    call: Call
+    seen: Observation
 
 
 class _Commanded(Exception):
@@ -117,7 +123,8 @@ class Drive:
                 if isinstance(decision, Call):
                     after = await self._call(job, hold.resumed(state), decision, now)
                 elif isinstance(decision, Stop):
-                    after = await self._settle(job, hold, state, decision, None, now)
+                    write = hold.settlement(state, decision, None, now)
+                    after = await self._settle(job, hold, write, state, now)
                 else:
                     after = hold = hold.resumed(state)
                     job.looked.set()
@@ -178,7 +185,7 @@ class Drive:
             made = await self._made(job, hold, call, place)
             if made is None:
                 return hold
-            after = await self._answered(job, *made)
+            after = await self._answered(job, made)
         finally:
             self.gate.leave(place)
         if call.kind is CallKind.POLL and after is not None:
@@ -210,7 +217,7 @@ class Drive:
                 seen = await self._sent(hold, by_now)
             if is_request_to_wait(seen.status):
                 self._heed(hold, seen)
-            return hold, by_now, seen
+            return _Made(hold, by_now, seen)
         finally:
             if turn is not None:
                 self._hosts.leave(turn)
@@ -266,21 +273,27 @@ class Drive:
         if hint is not None:
             self._hosts.rest(hold.host(seen.kind), hint.span)
 
-    async def _answered(self, job: Followed, hold: Hold, call: Call, seen: Observation) -> Hold | None:
+    async def _answered(self, job: Followed, made: _Made) -> Hold | None:
         """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
         while True:
-            now = self._clock.now()
+            hold, seen, now = made.hold, unfolded(made.seen), self._clock.now()
             if _is_light(hold.spec, seen):
                 state, decision = step(hold.spec, hold.state, seen, now, hold.answers)
             else:
-                state, decision = await self._judged_aside(hold, call, seen)
+                state, decision = await self._judged_aside(hold, made.call, seen)
                 now = self._clock.now()
+            write, shown = hold.settlement(state, decision, seen, now), digest_of(seen)
+            # Hundreds may wait for one commit: of the answers only little is kept meanwhile.
+            made.seen = folded(seen)
+            del seen
             try:
-                return await self._settle(job, hold, state, decision, seen, now)
+                after = await self._settle(job, hold, write, state, now)
             except _Commanded as commanded:
                 if commanded.hold.spec.poll != hold.spec.poll:
-                    seen = unmarked(seen)
-                hold = commanded.hold
+                    made.seen = unmarked(made.seen)
+                made.hold = commanded.hold
+            else:
+                return after and after.showing(shown)
 
     async def _permitted(self, job: Followed, hold: Hold) -> Hold:
         """Commit the right to make one poll."""
@@ -325,15 +338,11 @@ class Drive:
             seen = replace(seen, error=error)
         return step(unjudged, state, seen, self._clock.now(), answers)
 
-    async def _settle(
-        self, job: Followed, hold: Hold, state: JobState, decision: Decision, seen: Observation | None, now: Instant
-    ) -> Hold | None:
-        write = hold.settlement(state, decision, seen, now)
+    async def _settle(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState, now: Instant) -> Hold | None:
+        """Commit a step; None when the job is no longer held by that."""
         after = await self._commit(job, hold, write, state)
         record(hold.state, state, now)
-        if isinstance(decision, Stop) or write.release:
-            return None
-        return after if seen is None else after.showing(seen)
+        return None if state.outcome is not None or write.release else after
 
     async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
         told = self._herald.told(hold.entry)

@@ -165,9 +165,8 @@ class Hold:
             ready=self.ready if answers is self.answers else None,
         )
 
-    def showing(self, seen: Observation) -> Self:
-        """The hold after what was seen was committed."""
-        shown = _digest_of(seen)
+    def showing(self, shown: int | None) -> Self:
+        """The hold after an answer was committed; `shown` is its digest."""
         return self if shown == self.shown else replace(self, shown=shown)
 
     def _write(
@@ -206,7 +205,7 @@ class Hold:
     def _last(self, state: JobState, seen: Observation) -> str | None:
         """The answer as the last one, if it is to be written."""
         is_over = state.outcome is not None
-        if not is_over and self.shown is not None and _digest_of(seen) == self.shown:
+        if not is_over and self.shown is not None and digest_of(seen) == self.shown:
             return None
         # An answer on the way to the job is shown as its last one only where no other will come.
         if (seen.kind is not _POLL and not is_over) or is_unchanged(seen, self.answers):
@@ -226,7 +225,7 @@ _polling = copier(Hold, "permit", "state", "ready")
 _committed = copier(Hold, "entry", "state", "step", "permit", "answers", "timeline", "ready")
 
 
-def _digest_of(seen: Observation) -> int | None:
+def digest_of(seen: Observation) -> int | None:
     """What two polls share that were answered the same."""
     if seen.digest is None or seen.kind is not _POLL or seen.error is not None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -199,4 +200,14 @@ def _observation(request: Prepared, answer: Answer, started: Instant, finished: 
         body=copy.deepcopy(answer.body) if answer.text is None else answer.text,
         is_json=answer.text is None and answer.body is not None,
         url=request.url,
+        text=_told(answer.body) if answer.text is None else None,
     )
+
+
+def _told(body: Json) -> str | None:
+    """The text that the body might have been read from, if it is one that can be read."""
+    try:
+        text = json.dumps(body)
+    except (TypeError, ValueError):
+        return None
+    return text if body is not None and json.loads(text) == body else None
