@@ -73,3 +73,17 @@ class World:
     def kinds(self) -> list[str]:
         """The kinds of the events told."""
         return [event.kind for event in self.told]
+
+
+class Skewed:
+    """A clock that is set while its loop goes on."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.skew = 0
+
+    def now(self) -> int:
+        return self._clock.now() + self.skew
+
+    async def sleep(self, span: int) -> None:
+        await self._clock.sleep(span)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tarry.codec import decode_timeline, extended_timeline
 from tarry.codec.timeline import Mark
+from tarry.errors import CheckpointError
+from tarry.words import Verdict, WaitSource
 
 MOST = 5
 
@@ -52,3 +55,36 @@ def test_a_steady_job_takes_few_bytes() -> None:
     for poll in range(100):
         stored = extended_timeline(stored, (poll * 30_017, "pending", "strategy"), "strategy", 64)
     assert len(stored or "") < 500
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        '[1,0,"redirect",",hint"]',
+        '[1,0,"a\\"b",null]',
+        '[1,0,"pending","strategy",["Pending",null,1]]',
+        '[[0,"a,b",null]]',
+    ],
+)
+def test_a_word_that_is_none_of_ours_is_damage(stored: str) -> None:
+    """It is told at once: a text that is extended must not be cut in the middle of another."""
+    with pytest.raises(CheckpointError):
+        decode_timeline(stored)
+
+
+def test_all_our_words_are_words() -> None:
+    """Whatever a poll can be said to be."""
+    for word in [*Verdict, *WaitSource, "error"]:
+        assert decode_timeline(extended_timeline(None, (0, word, word), None, MOST)) == [(0, word, word)]
+
+
+def test_a_text_with_blanks_is_carried_on() -> None:
+    """As somebody may have written it who changed it by hand."""
+    stored = json.dumps(
+        json.loads(extended_timeline('[1,5,"pending","strategy"]', (7, "error", None), "strategy", MOST))
+    )
+    assert decode_timeline(extended_timeline(stored, (9, "pending", None), "backoff", MOST)) == [
+        (5, "pending", "strategy"),
+        (7, "error", "backoff"),
+        (9, "pending", None),
+    ]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from tarry.runtime.agenda import Agenda
+import weakref
+
+import pytest
+
+from tarry.runtime.agenda import Agenda, Entry
 from tarry.testing import FakeClock
 from tarry.words import SECOND, Instant
+from tests.pollers import Skewed
 
 
 class Job:
@@ -14,7 +19,7 @@ class Job:
         self._clock = clock
         self._begun = clock.now()
         self.rests_until: Instant | None = None
-        self.entered_at: Instant | None = None
+        self.entry: Entry | None = None
         self.went_on: list[float] = []
 
     def recount(self) -> None:
@@ -127,3 +132,43 @@ def test_nothing_goes_on_after_the_end() -> None:
 
     clock.run(main())
     assert job.went_on == [3]
+
+
+@pytest.mark.parametrize("skew", [10, -3600], ids=["slept", "set back"])
+def test_after_a_jump_of_the_clock_the_timer_is_set_anew(skew: int) -> None:
+    """Whoever was entered before, and whoever is after, goes on when the clock says so."""
+    clock = FakeClock()
+    skewed = Skewed(clock)
+    agenda, before, after = Agenda(skewed), Job(clock), Job(clock)
+
+    async def main() -> None:
+        before.rests_until = skewed.now() + 20 * SECOND
+        agenda.enter(before, before.rests_until)
+        await clock.sleep(5 * SECOND)
+        skewed.skew = skew * SECOND
+        agenda.recount()
+        after.rests_until = skewed.now() + 2 * SECOND
+        agenda.enter(after, after.rests_until)
+        await clock.sleep(2 * 3600 * SECOND)
+
+    clock.run(main())
+    assert (before.went_on, after.went_on) == ([20 - skew], [7])
+
+
+def test_one_that_left_is_let_go_of() -> None:
+    """Long before its time: what it holds on to is somebody's."""
+    clock = FakeClock()
+    agenda = Agenda(clock)
+
+    async def main() -> None:
+        job = Job(clock)
+        job.park(agenda, 20)
+        gone = weakref.ref(job)
+        agenda.leave(job)
+        agenda.leave(job)
+        del job
+        assert gone() is None
+        await clock.sleep(30 * SECOND)
+
+    clock.run(main())
+    assert agenda.entries == 0

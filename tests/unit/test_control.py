@@ -134,6 +134,56 @@ def test_a_command_that_comes_during_a_poll_loses_no_answer() -> None:
     assert [event.seq for event in world.told] == list(range(1, 6))
 
 
+@pytest.mark.parametrize("is_taken", [False, True], ids=["awaited", "taken"])
+def test_a_pause_that_comes_during_a_poll_is_heeded(*, is_taken: bool) -> None:
+    """The poll under way is the last, also where the next would follow within a second; then the job is given up."""
+    world = World([QUEUED, Answer(delay=5 * SECOND, body=RUNNING)])
+    spec = polled(strategy=Fixed("0.5s"), limits=Limits(min_interval="0.5s"))
+
+    async def main() -> Any:
+        async with world.poller() as poller, world.poller() as other:
+            await other.add("orders", spec)
+            work = poller.run() if is_taken else poller.await_job("orders")
+            working = asyncio.create_task(work)
+            await world.after(3)
+            await other.pause("orders")
+            await world.after(60)
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            (listed,) = await other.jobs()
+            return listed.polls, listed.owner
+
+    assert world.run(main) == (2, None)
+
+
+def test_a_command_that_came_during_a_poll_is_not_looked_for_again() -> None:
+    """A worker reads the row of the job once for it, and not with each change of another job."""
+    world = World([QUEUED, Answer(delay=5 * SECOND, body=RUNNING), RUNNING])
+    read: list[Any] = []
+
+    async def noting(work: Any, /) -> Any:
+        if work.func.__name__ == "rows":
+            read.append(work)
+        return work()
+
+    async def main() -> None:
+        async with world.poller(offload=noting) as poller, world.poller() as other:
+            await other.add("orders", polled())
+            working = asyncio.create_task(poller.run())
+            await world.after(3)
+            await other.nudge("orders")
+            await world.after(6)
+            read.clear()
+            for number in range(20):
+                await other.add(f"more-{number}", HOURLY)
+                await world.after(1)
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+    world.run(main)
+    assert not read
+
+
 def test_a_command_that_comes_during_a_submit_loses_no_answer() -> None:
     """The submit is not sent twice, and the job goes on with what was changed."""
     world = World([QUEUED, SUCCEEDED])

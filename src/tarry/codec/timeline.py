@@ -9,9 +9,12 @@ A list of `[at, verdict, source]`, oldest first, is read as well: so it was writ
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeAlias
 
 from tarry.codec.reading import items, optional, parsed, read, text, whole
+
+_WORD = re.compile("[a-z_]+")
 
 Mark: TypeAlias = tuple[int, str, str | None]
 """A poll: milliseconds since creation, verdict, what set the wait after it."""
@@ -31,7 +34,7 @@ def extended_timeline(stored: str | None, poll: Mark, waited: str | None, most: 
     last = f'{at},"{verdict}",null' if source is None else f'{at},"{verdict}","{source}"'
     if stored is None or stored == "[]":
         return f"[1,{last}]"
-    if stored[1] == "[":
+    if stored[1] == "[" or " " in stored:
         stored = _in_runs(decode_timeline(stored), most)
     count, was_at, was_verdict, rest = stored.split(",", 3)
     polls, gap, (_, _, runs) = int(count[1:]) + 1, at - int(was_at), rest.partition(",")
@@ -64,13 +67,21 @@ def _marks(value: object) -> list[Mark]:
 
 
 def _in_old_form(marks: list[Any]) -> list[Mark]:
-    return [(whole(at), text(verdict), optional(text)(source)) for at, verdict, source in marks]
+    return [(whole(at), _word(verdict), optional(_word)(source)) for at, verdict, source in marks]
+
+
+def _word(value: object) -> str:
+    """One of ours, by its looks: a text that is extended must not be cut in the middle of another."""
+    word = text(value)
+    if not _WORD.fullmatch(word):
+        raise ValueError("a verdict or a source that is no word")
+    return word
 
 
 def _of_runs(count: Any, at: Any, verdict: Any, source: Any, *runs: Any) -> list[Mark]:
     at, marks = whole(at), []
     for word, cause, *gaps in map(items, ([verdict, source, 0], *runs)):
-        said = text(word), optional(text)(cause)
+        said = _word(word), optional(_word)(cause)
         for gap in gaps:
             at -= whole(gap)
             marks.append((at, *said))

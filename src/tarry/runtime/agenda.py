@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
@@ -15,13 +16,21 @@ NEAR: Micros = 30 * SECOND
 
 
 class Resting(Protocol):
-    """Who rests until `rests_until`, if it still does, and is entered for `entered_at` or earlier."""
+    """Who rests until `rests_until`, if it still does; `entry` is its own in the agenda, for that time or earlier."""
 
     rests_until: Instant | None
-    entered_at: Instant | None
+    entry: Entry | None
 
     def recount(self) -> None:
         """Go on, or rest for what is left."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """When to look whether a job's rest is over; without the job once it is not to be looked at any more."""
+
+    at: Instant
+    job: Resting | None
 
 
 class Agenda:
@@ -29,7 +38,7 @@ class Agenda:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._line: list[tuple[Instant, int, Resting]] = []
+        self._line: list[tuple[Instant, int, Entry]] = []
         self._number = count()
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at: Instant = 0
@@ -37,24 +46,39 @@ class Agenda:
     def enter(self, job: Resting, at: Instant) -> None:
         """Have it go on then, which is near, and is when its rest ends.
 
-        One that is entered for an earlier time, of a rest that was broken off, is asked then how long it rests by now.
+        A job has one entry: where one is left of a rest that was broken off, it is told by that one how long it rests by now.
         """
-        if job.entered_at is not None and job.entered_at <= at:
+        entry = job.entry
+        if entry is not None and entry.at <= at:
             return
-        job.entered_at = at
-        heappush(self._line, (at, next(self._number), job))
+        if entry is not None:
+            entry.job = None
+        job.entry = entry = Entry(at, job)
+        heappush(self._line, (at, next(self._number), entry))
         if self._timer is None or at < self._rings_at:
             self._set(at)
 
+    def leave(self, job: Resting) -> None:
+        """Keep nothing of it: it is over, or nobody waits for it any more."""
+        entry, job.entry = job.entry, None
+        if entry is not None:
+            entry.job = None
+
     @property
     def entries(self) -> int:
-        """How many there are; a job may have several, if its rests get shorter."""
+        """How many there are, those included whose jobs left."""
         return len(self._line)
+
+    def recount(self) -> None:
+        """The clock was set, or the machine slept: measure anew when the first is to go on."""
+        if self._line:
+            self._set(self._line[0][0])
 
     def end(self) -> None:
         """Forget all."""
-        for _, _, job in self._line:
-            job.entered_at = None
+        for _, _, entry in self._line:
+            if entry.job is not None:
+                self.leave(entry.job)
         self._line.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -70,13 +94,12 @@ class Agenda:
         self._timer = None
         now = self._clock.now()
         while self._line and self._line[0][0] <= now:
-            at, _, job = heappop(self._line)
-            if job.entered_at == at:
-                job.entered_at = None
-            until = job.rests_until
-            if until is not None and until > now:
-                self.enter(job, until)
-            elif until is not None:
-                job.recount()
+            job = heappop(self._line)[2].job
+            if job is not None:
+                job.entry, until = None, job.rests_until
+                if until is not None and until > now:
+                    self.enter(job, until)
+                elif until is not None:
+                    job.recount()
         if self._line:
             self._set(self._line[0][0])

@@ -24,6 +24,7 @@ from tarry.core.validators import unmarked
 from tarry.errors import LeaseLost
 from tarry.frozen import replace
 from tarry.ports import Checkpoint, Clock, Glance, Store
+from tarry.runtime.agenda import NEAR
 from tarry.runtime.aside import Aside, Misbehaved
 from tarry.runtime.calls import Calls, Ready
 from tarry.runtime.followed import Followed
@@ -39,9 +40,6 @@ from tarry.runtime.writer import Writer
 from tarry.words import SECOND, CallKind, ErrorKind, Instant, Micros
 
 _NEVER = Expression("`false`")
-_STEP: Micros = 5 * SECOND
-"""How long a job in line rests at most before it looks again: most have their turn long before their deadline is near."""
-
 _LIGHT = 10_000
 """Steps of judging that are taken on the event loop: some milliseconds."""
 
@@ -115,7 +113,7 @@ class Drive:
         """
         if not was_held:
             await self._herald.catch_up(hold.entry)
-        is_ours = self._begins(job, hold)
+        is_ours = self._is_ours(job, hold)
         while is_ours and job.waiters:
             now = self._clock.now()
             state, decision = resume(hold.spec, hold.state, now)
@@ -135,16 +133,17 @@ class Drive:
             except _Commanded as commanded:
                 after = commanded.hold
                 await self._herald.catch_up(after.entry)
-                is_ours = self._begins(job, after)
             if after is None:
                 return None
             hold = after
+            if hold.entry.cmd != job.cmd:
+                is_ours = self._is_ours(job, hold)
         await self._writer.release(hold.grip)
         await self._herald.write_down(hold.entry)
         return None
 
-    def _begins(self, job: Followed, hold: Hold) -> bool:
-        """Whether the job, as it was just read, is driven here."""
+    def _is_ours(self, job: Followed, hold: Hold) -> bool:
+        """Whether the job is driven here, as the commands that were heard by now want it."""
         job.cmd = hold.entry.cmd
         return not hold.entry.paused and job.runs_here(hold.spec)
 
@@ -236,9 +235,7 @@ class Drive:
             if latest is not None and now >= latest:
                 self._hosts.go_ahead(turn)
             elif (
-                await job.rest(None if latest is None else min(latest, now + _STEP))
-                and job.waiters
-                and not turn.granted
+                await job.rest(None if latest is None else min(latest, now + NEAR)) and job.waiters and not turn.granted
             ):
                 await self._check(job, hold)
 

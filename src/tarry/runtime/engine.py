@@ -202,6 +202,7 @@ class Engine:
             if job.parked is None:
                 job.fail(TarryError(f"the poller was closed; job {job.key!r} lives on"))
                 del self._jobs[job.id]
+                self._agenda.leave(job)
 
     def _go_on(self, job: Followed) -> None:
         """The wait of a parked job is over, or it was roused."""
@@ -297,6 +298,7 @@ class Engine:
                 self.upheavals += 1
                 for job in self._jobs.values():
                     job.recount()
+                self._agenda.recount()
             try:
                 await self._round()
                 self.pulse.at = self._clock.now()
