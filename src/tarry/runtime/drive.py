@@ -122,7 +122,7 @@ class Drive:
                     after = await self._call(job, hold.resumed(state), decision, now)
                 elif isinstance(decision, Stop):
                     write = hold.settlement(state, decision, None, now)
-                    after = await self._settle(job, hold, write, state, now)
+                    after = await self._commit(job, hold, write, state, now)
                 else:
                     after = hold = hold.resumed(state)
                     job.looked.set()
@@ -284,7 +284,7 @@ class Drive:
             made.seen = folded(seen)
             del seen
             try:
-                after = await self._settle(job, hold, write, state, now)
+                after = await self._commit(job, hold, write, state, now)
             except _Commanded as commanded:
                 if commanded.hold.spec.poll != hold.spec.poll:
                     made.seen = unmarked(made.seen)
@@ -310,8 +310,9 @@ class Drive:
 
     async def _submitted(self, job: Followed, hold: Hold, call: Call) -> tuple[Hold, Observation]:
         """Submit; the intent is committed before the first byte leaves, which may be too late to send at all."""
-        intent = sending(hold.state, call.kind, self._clock.now())
-        hold = await self._commit(job, hold, hold.intent(intent, self._clock.now()), intent)
+        now = self._clock.now()
+        intent = sending(hold.state, call.kind, now)
+        hold = await self._commit(job, hold, hold.intent(intent, now), intent, now) or hold  # it never lets go of a job
         now = self._clock.now()
         if self._worker.may_send(now):
             return hold, await self._sent(hold, call)
@@ -335,13 +336,8 @@ class Drive:
             seen = replace(seen, error=error)
         return step(unjudged, state, seen, self._clock.now(), answers)
 
-    async def _settle(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState, now: Instant) -> Hold | None:
+    async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState, now: Instant) -> Hold | None:
         """Commit a step; None when the job is no longer held by that."""
-        after = await self._commit(job, hold, write, state)
-        record(hold.state, state, now)
-        return None if state.outcome is not None or write.release else after
-
-    async def _commit(self, job: Followed, hold: Hold, write: Checkpoint, state: JobState) -> Hold:
         told = self._herald.told(hold.entry)
         if told is not None:
             write = replace(write, told=told)
@@ -355,7 +351,8 @@ class Drive:
             await self._herald.write_down(after.entry)
         if write.owed:
             self._look()
-        return after
+        record(hold.state, state, now)
+        return None if write.outcome is not None or write.release else after
 
 
 def _is_light(spec: JobSpec, seen: Observation) -> bool:
