@@ -26,7 +26,7 @@ from tarry.words import SECOND, Instant
 
 T = TypeVar("T")
 
-_First: TypeAlias = Callable[[Followed], Awaitable[None]]
+_First: TypeAlias = Callable[[Followed], Awaitable[Parked | None] | None]
 
 log = logging.getLogger("tarry.runtime")
 
@@ -191,10 +191,13 @@ class Engine:
         try:
             if self._rounds is None:
                 await self.ready()
-            if first is not None:
-                await first(job)
-            while job.parked is None and job.waiters and not job.over.done():
-                await self._advance(job)
+            driving = None if first is None else first(job)
+            while True:
+                if driving is not None:
+                    await self._driven(job, driving)
+                if job.parked is not None or not job.waiters or job.over.done():
+                    break
+                driving = await self._driving(job)
         except Exception as error:  # noqa: BLE001  # one job's trouble is told to its waiters and to nobody else
             job.fail(error)
         finally:
@@ -208,15 +211,14 @@ class Engine:
         """The wait of a parked job is over, or it was roused."""
         self._begin(job, self._drive_on)
 
-    async def _drive_on(self, job: Followed) -> None:
+    def _drive_on(self, job: Followed) -> Awaitable[Parked | None] | None:
         hold, job.parked = job.parked, None
-        if hold is not None:
-            await self._driven(job, self._drive.run(job, hold, was_held=True))
+        return None if hold is None else self._drive.run(job, hold, was_held=True)
 
-    async def _drive_expected(self, job: Followed, row: JobRow) -> None:
+    def _drive_expected(self, job: Followed, row: JobRow) -> Awaitable[Parked | None]:
         """Drive a job that somebody waits for by now; it is given back where whoever made it left before that."""
-        await job.rest(self._clock.now())  # who came has roused it, and asks for nothing else
-        await self._driven(job, self._drive.run(job, Hold.of(row, job.spec_of(row.spec))))
+        job.heed()  # who came has roused it, and asks for nothing else
+        return self._drive.run(job, Hold.of(row, job.spec_of(row.spec)))
 
     async def _drive_taken(self, job: Followed, row: JobRow, start: Instant | None) -> None:
         """Drive a job that nobody may wait for: what goes wrong is told to the log and to those who wait later."""
@@ -243,14 +245,8 @@ class Engine:
         if row is not None and row.outcome is not None:
             await self._fetching.run(job, row)
 
-    async def _advance(self, job: Followed) -> None:
-        """Look once, then hold and drive the job, or rest until it can be held."""
-        driving = await self._driving(job)
-        if driving is not None:
-            await self._driven(job, driving)
-
     async def _driving(self, job: Followed) -> Awaitable[Parked | None] | None:
-        """The drive of the job as it was claimed; None after a rest, where it cannot be held now, and once it is over.
+        """Look once: the drive of the job as it was claimed; None after a rest, if it cannot be held now, and once it is over.
 
         Who awaits it keeps nothing of how the job was then, for as long as it may wait.
         """

@@ -161,6 +161,10 @@ class Followed:
         """Whether it is to look again."""
         return self._is_roused
 
+    def heed(self) -> None:
+        """What it was roused for is known."""
+        self._is_roused = False
+
     def park(self, until: Instant, go_on: Callable[[Followed], None]) -> None:
         """Rest without a task until then, which is near: `go_on` is called once, or earlier where the job is roused."""
         self.rests_until, self._go_on = until, go_on
