@@ -6,8 +6,9 @@ library whether it is right, except for how a spec is read back.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tarry.codec import decode_spec
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 LEASE = 10 * SECOND
+HEARD: Micros = SECOND
+"""How soon a process hears of a command that another gave."""
+LET_GO: Micros = 2 * LEASE
+"""How soon nobody holds a paused job any more, where nothing is wrong: after a call, or the lease of one that died."""
 _READS = frozenset({"version", "events", "find", "glance", "listing", "moved", "rows"})
 _PROVEN = frozenset({"checkpoint", "reserve", "release"})
 
@@ -78,6 +83,10 @@ class Sent:
     body: bytes | None = None
     permitted: tuple[int, Micros] | None = None
     """(step, floor) of a permit that was there before somebody set another floor."""
+    paused: tuple[Instant, int] | None = None
+    """(when, step) of the pause that holds: whoever made another step since then knows of it."""
+    leaves: asyncio.Event = field(default_factory=asyncio.Event)
+    """Wakes whoever waits for a poll to be under way."""
 
 
 class Ledger:
@@ -110,6 +119,7 @@ class Ledger:
         for row in changed:
             before = self.rows.get(row.id)
             self.rows[row.id] = row
+            self._note_pause(row)
             if before is not None:
                 self._check_change(before, row, call, process)
             elif row.owner is not None:
@@ -169,6 +179,15 @@ class Ledger:
             self.sent[new.key].permitted = (new.step, old.floor)
         if new.outcome is not None:
             self._check_end(old, new, call)
+
+    def _note_pause(self, row: Row) -> None:
+        sent = self.sent[row.key]
+        if not row.paused:
+            sent.paused = None
+        elif sent.paused is None:
+            sent.paused = self._world.clock.now(), row.step
+            if row.reserved and sent.polls > row.polls:
+                self._world.saw("paused during a poll")
 
     def _check_restart(self, old: Row, new: Row) -> None:
         """A new run: nobody's, with nothing spent; what the last run's holder still sends is not its own."""
@@ -281,6 +300,8 @@ class Ledger:
         if self._is_of_another_run(process, row):
             self._world.saw("a call of the last run")
             return
+        if sent.paused is not None:
+            self._check_paused(process, row, *sent.paused)
         if request.kind is CallKind.SUBMIT:
             self._check_submit(row, request)
             return
@@ -295,6 +316,21 @@ class Ledger:
             gap = (now - sent.last_start) // MILLISECOND
             self._broken("polls keep min_interval apart", f"{gap} ms, {_shown(row)}")
         sent.last_start = now
+
+    def _check_paused(self, process: Process, row: Row, since: Instant, step: int) -> None:
+        """Only what was on its way when the pause came may still be sent, by who cannot have heard of it."""
+        after = self._world.clock.now() - since
+        self._world.saw("call of a paused job")
+        if row.step > step:
+            self._broken("a pause that is known is heeded", f"{process} calls {_shown(row)}")
+        if after > HEARD:
+            self._broken("a pause is heard of", f"{process} calls {after // MILLISECOND} ms after it: {_shown(row)}")
+
+    def rests(self, row: Row) -> None:
+        """A job has been paused for long, and nothing was wrong meanwhile."""
+        self._world.saw("long pause")
+        if row.owner is not None:
+            self._broken("a paused job is held by nobody", _shown(row))
 
     def _is_of_another_run(self, process: Process, row: Row) -> bool:
         """Whether the process holds what was a run that is no more, and does not know it yet."""
@@ -331,6 +367,8 @@ class Ledger:
             self._world.saw("a call of the last run")
             return
         sent.polls += 1
+        sent.leaves.set()
+        sent.leaves.clear()
         self._world.note(process, f"poll {key}: left ({sent.polls})")
         if row is not None:
             self._check_row(row)

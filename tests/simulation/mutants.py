@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 from tarry.errors import StoreUnavailable
-from tarry.ports import Checkpoint, Command, Grip, Offload, Store
+from tarry.ports import Checkpoint, Command, Grip, JobRow, Offload, Store
 from tarry.words import Instant, Phase
 
 T = TypeVar("T")
@@ -189,6 +189,32 @@ class NoRebase(Mutant):
         return cast("Store", self._Store(store, sql))
 
 
+class NoPause(Mutant):
+    """Who holds a job takes a pause for a command that changes nothing."""
+
+    breaks = frozenset({"a pause that is known is heeded", "a pause is heard of"})
+
+    class _Store(_Through):
+        def rows(self, jobs: Sequence[int]) -> list[JobRow]:
+            return [replace(row, paused=0) for row in self._store.rows(jobs)]
+
+    def store(self, store: Store, sql: sqlite3.Connection) -> Store:
+        return cast("Store", self._Store(store, sql))
+
+
+class NoRelease(Mutant):
+    """What is given back stays where it was."""
+
+    breaks = frozenset({"a paused job is held by nobody"})
+
+    class _Store(_Through):
+        def release(self, grips: Sequence[Grip], now: Instant) -> list[bool]:
+            return [True for _ in grips]
+
+    def store(self, store: Store, sql: sqlite3.Connection) -> Store:
+        return cast("Store", self._Store(store, sql))
+
+
 class UnknownCommitIsDone(Mutant):
     """A commit whose answer is not known is taken for one that happened, instead of being repeated."""
 
@@ -222,5 +248,7 @@ MUTANTS: dict[str, type[Mutant]] = {
     "no-commit-before-sleep": NoCommitBeforeSleep,
     "no-intent": NoIntent,
     "no-rebase": NoRebase,
+    "no-pause": NoPause,
+    "no-release": NoRelease,
     "unknown-commit-is-done": UnknownCommitIsDone,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, StoreError, StoreUnavailable, TarryError, WaitTimeout
 from tarry.words import MILLISECOND, SECOND
 from tests.simulation.faults import SimClock, SimOffload
-from tests.simulation.ledger import LEASE
+from tests.simulation.ledger import LEASE, LET_GO
 from tests.simulation.loop import owner_of
 from tests.simulation.scenario import Story
 from tests.simulation.service import SimTransport
@@ -214,7 +214,11 @@ class Process:
             if self._calm.is_set():
                 return
             story = self._chance.choice(self._world.stories)
-            command = self._chance.choice(("nudge", "nudge", "update", "update", "pause", "resume", "resume", "reset"))
+            command = self._chance.choice(
+                ("nudge", "nudge", "update", "update", "pause", "pause", "resume", "resume", "reset")
+            )
+            if command == "pause" and self._chance.random() < 0.6:
+                await self._polled(story.key, at_most=9)
             options = {"strategy": story.other.strategy, "limits": story.other.limits} if command == "update" else {}
             try:
                 await getattr(poller, command)(story.key, **options)
@@ -222,19 +226,41 @@ class Process:
             except StoreError as error:
                 self._world.note(self, f"{command} of {story.key}: {type(error).__name__}")
 
+    async def _polled(self, key: str, at_most: float) -> None:
+        """Until a poll of the job is under way, if that is soon."""
+        try:
+            async with asyncio.timeout(at_most):
+                await self._world.ledger.sent[key].leaves.wait()
+        except TimeoutError:
+            return
+
     async def _resume(self, poller: Poller) -> None:
-        """In the calm nothing stays paused or unheard, also where a command took its time to arrive."""
+        """In the calm nothing stays paused or unheard, also where a command took its time to arrive, or comes once more."""
         await self._calm.wait()
+        if self._chance.random() < 0.3:
+            key = self._chance.choice(self._world.stories).key
+            await self._polled(key, at_most=2)
+            with suppress(JobNotFound):
+                await poller.pause(key)
         while True:
             rows = [self._world.ledger.row_of(story.key) for story in self._world.stories]
             for row in rows:
                 if row is not None and row.paused:
+                    await self._rested(row.key)
                     await poller.resume(row.key)
                 if row is not None and row.outcome is None:
                     await self._glance(poller, row.key)
             if all(row is not None and row.outcome for row in rows):
                 return
             await self._pause(1)
+
+    async def _rested(self, key: str) -> None:
+        """Leave a paused job alone until nobody has anything to do with it."""
+        pause = self._world.ledger.sent[key].paused
+        await self._pause(LET_GO / SECOND)
+        row = self._world.ledger.row_of(key)
+        if row is not None and pause is not None and self._world.ledger.sent[key].paused == pause:
+            self._world.ledger.rests(row)
 
     async def _glance(self, poller: Poller, key: str) -> None:
         """Await a job for a second: somebody may have begun it anew when everybody had heard of its end."""

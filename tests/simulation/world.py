@@ -287,7 +287,7 @@ class World:
         for process in self._alive:
             process.calm()
         until = self.clock.now() + BOUND
-        while not self._broken and not self._is_done():
+        while not self._is_decided and not self._is_done():
             if not any(process.is_waiting for process in self._alive):
                 # A job was begun anew just as everybody had heard of its end, or was ended by one that left at once.
                 self._begin()
@@ -295,6 +295,7 @@ class World:
             await self.clock.sleep(SECOND // 4)
             if self.clock.now() > until:
                 self.broken("every job ends in the calm", self._left())
+                return
 
     def _is_done(self) -> bool:
         """Every job is over, what is owed was tried, and everybody who waited has gone home knowing it."""
