@@ -20,12 +20,13 @@ from tarry import (
     Limits,
     Outcome,
     Politeness,
+    Poller,
     Request,
     WaitTimeout,
 )
 from tarry.ports import Prepared
 from tarry.testing import Answer
-from tarry.words import ErrorKind
+from tarry.words import SECOND, ErrorKind
 from tests.pollers import World, polled
 
 REQUEST = Request("GET", "https://api.example.com/jobs", params={"ids": "{batch.ids}"})
@@ -62,8 +63,39 @@ class Service:
 async def awaited(world: World, specs: dict[str, JobSpec], **options: Any) -> dict[str, Any]:
     """All of them at once, errors beside results."""
     async with world.poller(**options) as poller:
-        waits = [poller.await_job(key, spec) for key, spec in specs.items()]
-        return dict(zip(specs, await asyncio.gather(*waits, return_exceptions=True), strict=True))
+        return await awaited_by(poller, specs)
+
+
+async def awaited_by(poller: Poller, specs: dict[str, JobSpec]) -> dict[str, Any]:
+    """The same with this poller."""
+    waits = [poller.await_job(key, spec) for key, spec in specs.items()]
+    return dict(zip(specs, await asyncio.gather(*waits, return_exceptions=True), strict=True))
+
+
+def test_a_command_that_comes_during_a_shared_call_leaves_each_its_item() -> None:
+    """What a job's item says is judged again, not what the answer says of all; one that has none is not found."""
+    world = World([lambda _: Answer(delay=5 * SECOND, body={"jobs": [{"id": "a", "state": "SUCCEEDED", "rows": 1}]})])
+
+    async def main() -> list[Any]:
+        async with world.poller() as poller, world.poller() as other:
+            specs = {
+                "a": batched(limits=Limits(max_polls=1)),
+                "missing": batched(batch={"missing": "not_found"}, errors=Errors(max_not_found=1)),
+            }
+            waiting = asyncio.create_task(awaited_by(poller, specs))
+            await world.after(3)
+            for key in specs:
+                await other.update(key, strategy=Fixed("9s"))
+            return [*(await waiting).values()]
+
+    found, lost = world.run(main)
+    assert (found.outcome, found.output, found.last.body) == (
+        Outcome.SUCCEEDED,
+        1,
+        {"id": "a", "state": "SUCCEEDED", "rows": 1},
+    )
+    assert isinstance(lost, JobLost)
+    assert lost.last is None or lost.last.body is None
 
 
 def test_jobs_that_are_due_together_share_a_call() -> None:

@@ -7,9 +7,8 @@ from typing import Any
 from tarry.codec.observations import sent_on
 from tarry.codec.reading import optional, parsed, read, text, texts, whole
 from tarry.core.answers import Answer, StatusUrl, Validators, answer
-from tarry.core.observation import Observation
+from tarry.core.observation import Observation, saying
 from tarry.core.texts import as_json_text, bounded
-from tarry.frozen import replace
 
 ANSWER_LIMIT = 4 << 20
 """Bytes of a body as JSON. A body that HTTP brought is kept whole: the id of a job that was made is in there somewhere."""
@@ -18,7 +17,7 @@ ANSWER_LIMIT = 4 << 20
 def encode_answer(seen: Observation) -> str:
     """An answer as templates and conditions see it: status, headers, body, url."""
     body, _ = bounded(seen.body, ANSWER_LIMIT)
-    return as_json_text(answer(replace(seen, headers=sent_on(seen), body=body)))
+    return as_json_text(answer(saying(seen, body, headers=sent_on(seen))))
 
 
 def decode_answer(stored: str | None, what: str = "answer") -> Answer | None:

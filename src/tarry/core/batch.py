@@ -13,10 +13,9 @@ from tarry.core import templates
 from tarry.core.durations import Duration, DurationLike
 from tarry.core.expressions import checked, is_path, search
 from tarry.core.model import Model
-from tarry.core.observation import CallError, Observation
+from tarry.core.observation import CallError, Observation, saying
 from tarry.core.request import Request
 from tarry.errors import SpecError
-from tarry.frozen import replace
 from tarry.words import SECOND, ErrorKind, Json, micros
 
 Missing = Literal["not_found", "pending", "transient"]
@@ -140,10 +139,10 @@ class Batch(Model):
 
     def _share(self, seen: Observation, found: Mapping[str, Json], name: str) -> Observation:
         if name in found:
-            return replace(seen, body=found[name], is_json=True)
+            return saying(seen, found[name], is_json=True)
         if self.missing == "transient":
             return _failed(seen, ErrorKind.BAD_BODY, "the answer has no item of this job")
-        return replace(seen, status=_MEANING[self.missing], body=None, is_json=False)
+        return saying(seen, None, status=_MEANING[self.missing], is_json=False)
 
     @cached_property
     def _joins(self) -> bool:
@@ -199,7 +198,7 @@ def _place(position: int) -> str:
 
 
 def _failed(seen: Observation, kind: ErrorKind, detail: str) -> Observation:
-    return replace(seen, status=None, body=None, is_json=False, error=CallError(kind, detail))
+    return saying(seen, None, status=None, is_json=False, error=CallError(kind, detail))
 
 
 def _plain(path: str) -> str:

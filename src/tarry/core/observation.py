@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from tarry.frozen import copier, quick
+from tarry.frozen import copier, quick, replace
 from tarry.words import CallKind, ErrorKind, Instant, Json
 
 
@@ -34,7 +35,7 @@ class Observation:
     Of a call without a response: `error`. `carried` is what a callable hands to its
     next call, as JSON text. `digest` is a number that answers share whose bodies are the same, byte for byte,
     where that is known without going through it; it holds in this process alone. `text` is what a JSON body was read
-    from, where it says all of it and nothing else. `started_at` and `finished_at` are instants of the clock that made
+    from, where it says all of it and nothing else; a copy with another body has none. `started_at` and `finished_at` are instants of the clock that made
     the call.
     """
 
@@ -55,11 +56,16 @@ class Observation:
 _with_body = copier(Observation, "body")
 
 
+def saying(seen: Observation, body: Json, **changes: Any) -> Observation:
+    """The observation with another body, which is not what its text tells, and other changes."""
+    return replace(seen, body=body, text=None, **changes)
+
+
 def folded(seen: Observation) -> Observation:
     """The observation while it has to wait: its text in place of a body, which takes a multiple of the memory."""
     return seen if seen.text is None else _with_body(seen, body=None)
 
 
 def unfolded(seen: Observation) -> Observation:
-    """The whole observation, folded or not."""
-    return seen if seen.text is None or seen.body is not None else _with_body(seen, body=json.loads(seen.text))
+    """The whole of an observation that was folded."""
+    return seen if seen.text is None else _with_body(seen, body=json.loads(seen.text))

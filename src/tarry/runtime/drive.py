@@ -273,7 +273,7 @@ class Drive:
     async def _answered(self, job: Followed, made: _Made) -> Hold | None:
         """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
         while True:
-            hold, seen, now = made.hold, unfolded(made.seen), self._clock.now()
+            hold, seen, now = made.hold, made.seen, self._clock.now()
             if _is_light(hold.spec, seen):
                 state, decision = step(hold.spec, hold.state, seen, now, hold.answers)
             else:
@@ -286,6 +286,7 @@ class Drive:
             try:
                 after = await self._commit(job, hold, write, state, now)
             except _Commanded as commanded:
+                made.seen = unfolded(made.seen)
                 if commanded.hold.spec.poll != hold.spec.poll:
                     made.seen = unmarked(made.seen)
                 made.hold = commanded.hold
