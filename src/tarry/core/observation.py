@@ -35,8 +35,8 @@ class Observation:
     Of a call without a response: `error`. `carried` is what a callable hands to its
     next call, as JSON text. `digest` is a number that answers share whose bodies are the same, byte for byte,
     where that is known without going through it; it holds in this process alone. `text` is what a JSON body was read
-    from, where it says all of it and nothing else; a copy with another body has none. `started_at` and `finished_at` are instants of the clock that made
-    the call.
+    from, where it says all of it and nothing else; a copy with another body has none. `started_at` and `finished_at`
+    are instants of the clock that made the call.
     """
 
     kind: CallKind
