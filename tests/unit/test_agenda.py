@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from tarry.runtime.agenda import Agenda, Entry
+from tarry.runtime.agenda import Agenda, Appointment
 from tarry.testing import FakeClock
 from tarry.words import SECOND, Instant
 from tests.pollers import Skewed
@@ -19,7 +19,7 @@ class Job:
         self._clock = clock
         self._begun = clock.now()
         self.rests_until: Instant | None = None
-        self.entry: Entry | None = None
+        self.appointment: Appointment | None = None
         self.went_on: list[float] = []
 
     def recount(self) -> None:
@@ -74,7 +74,7 @@ def test_one_that_rests_again_and_again_is_entered_once() -> None:
     async def main() -> None:
         for _ in range(100):
             job.park(agenda, 2)
-            assert agenda.entries == 1
+            assert len(agenda._line) == 1
             await clock.sleep(SECOND // 100)
             job.rests_until = None
         job.park(agenda, 2)
@@ -82,7 +82,7 @@ def test_one_that_rests_again_and_again_is_entered_once() -> None:
 
     clock.run(main())
     assert job.went_on == [3]
-    assert agenda.entries == 0
+    assert len(agenda._line) == 0
 
 
 def test_a_shorter_rest_ends_in_its_time() -> None:
@@ -171,4 +171,4 @@ def test_one_that_left_is_let_go_of() -> None:
         await clock.sleep(30 * SECOND)
 
     clock.run(main())
-    assert agenda.entries == 0
+    assert len(agenda._line) == 0

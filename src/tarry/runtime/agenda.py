@@ -16,17 +16,17 @@ NEAR: Micros = 30 * SECOND
 
 
 class Resting(Protocol):
-    """Who rests until `rests_until`, if it still does; `entry` is its own in the agenda, for that time or earlier."""
+    """Who rests until `rests_until`, if it still does; `appointment` is its own in the agenda, for that time or earlier."""
 
     rests_until: Instant | None
-    entry: Entry | None
+    appointment: Appointment | None
 
     def recount(self) -> None:
         """Go on, or rest for what is left."""
 
 
 @dataclass(slots=True)
-class Entry:
+class Appointment:
     """When to look whether a job's rest is over; without the job once it is not to be looked at any more."""
 
     at: Instant
@@ -38,7 +38,7 @@ class Agenda:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._line: list[tuple[Instant, int, Entry]] = []
+        self._line: list[tuple[Instant, int, Appointment]] = []
         self._number = count()
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at: Instant = 0
@@ -46,28 +46,23 @@ class Agenda:
     def enter(self, job: Resting, at: Instant) -> None:
         """Have it go on then, which is near, and is when its rest ends.
 
-        A job has one entry: where one is left of a rest that was broken off, it is told by that one how long it rests by now.
+        A job has one appointment: where an earlier one is left of a rest that was broken off, that one asks it how long
+        it rests by now.
         """
-        entry = job.entry
-        if entry is not None and entry.at <= at:
+        appointment = job.appointment
+        if appointment is not None and appointment.at <= at:
             return
-        if entry is not None:
-            entry.job = None
-        job.entry = entry = Entry(at, job)
-        heappush(self._line, (at, next(self._number), entry))
+        self.leave(job)
+        job.appointment = appointment = Appointment(at, job)
+        heappush(self._line, (at, next(self._number), appointment))
         if self._timer is None or at < self._rings_at:
             self._set(at)
 
     def leave(self, job: Resting) -> None:
         """Keep nothing of it: it is over, or nobody waits for it any more."""
-        entry, job.entry = job.entry, None
-        if entry is not None:
-            entry.job = None
-
-    @property
-    def entries(self) -> int:
-        """How many there are, those included whose jobs left."""
-        return len(self._line)
+        appointment, job.appointment = job.appointment, None
+        if appointment is not None:
+            appointment.job = None
 
     def recount(self) -> None:
         """The clock was set, or the machine slept: measure anew when the first is to go on."""
@@ -76,9 +71,9 @@ class Agenda:
 
     def end(self) -> None:
         """Forget all."""
-        for _, _, entry in self._line:
-            if entry.job is not None:
-                self.leave(entry.job)
+        for _, _, appointment in self._line:
+            if appointment.job is not None:
+                self.leave(appointment.job)
         self._line.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -96,7 +91,7 @@ class Agenda:
         while self._line and self._line[0][0] <= now:
             job = heappop(self._line)[2].job
             if job is not None:
-                job.entry, until = None, job.rests_until
+                job.appointment, until = None, job.rests_until
                 if until is not None and until > now:
                     self.enter(job, until)
                 elif until is not None:

@@ -11,7 +11,7 @@ from tarry.codec import decode_spec
 from tarry.core.spec import JobSpec
 from tarry.errors import WaitTimeout
 from tarry.ports import Clock, Glance, JobRow
-from tarry.runtime.agenda import NEAR, Agenda, Entry
+from tarry.runtime.agenda import NEAR, Agenda, Appointment
 from tarry.runtime.hold import Hold
 from tarry.runtime.signal import Signal
 from tarry.runtime.specs import one_text, unknown_callable, with_callables
@@ -45,10 +45,10 @@ class Followed:
         "_read",
         "_step",
         "_wanted_at",
+        "appointment",
         "broke",
         "cmd",
         "driven",
-        "entry",
         "given",
         "held_by",
         "id",
@@ -87,7 +87,7 @@ class Followed:
         self.parked: Hold | None = None
         self.surroundings = copy_context()
         self.rests_until: Instant | None = None
-        self.entry: Entry | None = None
+        self.appointment: Appointment | None = None
         self._go_on: Callable[[Followed], None] | None = None
 
     def finish(self, row: JobRow) -> None:

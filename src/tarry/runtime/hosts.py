@@ -73,8 +73,7 @@ class Hosts:
             return turn
         (place.line.appendleft if first else place.line.append)(turn)
         self._waiting.setdefault(host)
-        if self._under_way < self._in_flight:
-            self._serve()
+        self._serve()
         return turn
 
     @asynccontextmanager
