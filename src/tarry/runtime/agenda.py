@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tarry.ports import Clock
 from tarry.words import SECOND, Instant, Micros
 
 NEAR: Micros = 30 * SECOND
 """The longest rest that is entered: what is entered stays until its time, though its job may have gone on long before."""
+
+
+Appointment: TypeAlias = tuple[Instant, int]
+"""When to look whether a job's rest is over, and a number that no other has."""
 
 
 class Resting(Protocol):
@@ -25,20 +28,14 @@ class Resting(Protocol):
         """Go on, or rest for what is left."""
 
 
-@dataclass(slots=True)
-class Appointment:
-    """When to look whether a job's rest is over; without the job once it is not to be looked at any more."""
-
-    at: Instant
-    job: Resting | None
-
-
 class Agenda:
     """Has jobs go on when their time has come; one that went on before is passed over."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._line: list[tuple[Instant, int, Appointment]] = []
+        # Instants and numbers alone: Python's collector, which stops the loop, has nothing to follow in them.
+        self._line: list[Appointment] = []
+        self._resting: dict[int, Resting] = {}
         self._number = count()
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at: Instant = 0
@@ -50,11 +47,13 @@ class Agenda:
         it rests by now.
         """
         appointment = job.appointment
-        if appointment is not None and appointment.at <= at:
+        if appointment is not None and appointment[0] <= at:
             return
         self.leave(job)
-        job.appointment = appointment = Appointment(at, job)
-        heappush(self._line, (at, next(self._number), appointment))
+        number = next(self._number)
+        job.appointment = appointment = at, number
+        self._resting[number] = job
+        heappush(self._line, appointment)
         if self._timer is None or at < self._rings_at:
             self._set(at)
 
@@ -62,7 +61,7 @@ class Agenda:
         """Keep nothing of it: it is over, or nobody waits for it any more."""
         appointment, job.appointment = job.appointment, None
         if appointment is not None:
-            appointment.job = None
+            self._resting.pop(appointment[1], None)
 
     def recount(self) -> None:
         """The clock was set, or the machine slept: measure anew when the first is to go on."""
@@ -71,9 +70,8 @@ class Agenda:
 
     def end(self) -> None:
         """Forget all."""
-        for _, _, appointment in self._line:
-            if appointment.job is not None:
-                self.leave(appointment.job)
+        for job in list(self._resting.values()):
+            self.leave(job)
         self._line.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -89,7 +87,7 @@ class Agenda:
         self._timer = None
         now = self._clock.now()
         while self._line and self._line[0][0] <= now:
-            job = heappop(self._line)[2].job
+            job = self._resting.pop(heappop(self._line)[1], None)
             if job is not None:
                 job.appointment, until = None, job.rests_until
                 if until is not None and until > now:

@@ -47,6 +47,7 @@ class Engine:
         self.outbox = Outbox(parts, self._fetching)
         self.pulse = Pulse()
         self._drive = Drive(parts, self.outbox.look, self.pulse)
+        self._going_on = self._go_on  # one for all jobs that are parked
         self._claims = Claims(parts)
         self._agenda = Agenda(parts.clock)
         self._jobs: dict[int, Followed] = {}
