@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sqlite3
 import sys
@@ -19,6 +20,7 @@ from typer.testing import CliRunner, Result
 from tarry.cli.app import app
 from tarry.cli.world import World
 from tarry.testing import FakeClock, ScriptedJob
+from tarry.testing.scripted import Seen
 
 JOB = (
     "https://api.example.com/jobs/1",
@@ -74,6 +76,21 @@ def test_what_is_submitted_is_polled_by_whoever_runs(tmp_path: Path) -> None:
     ]
     again = shell.submit()
     assert (again.exit_code, again.stdout) == (0, "orders: already over after 2 polls; nothing is polled\n")
+
+
+def test_a_worker_has_the_collector_look_less_often(tmp_path: Path) -> None:
+    """It stops all polls while it looks, and they leave it nothing; for as long as the worker runs."""
+    before, meanwhile = gc.get_threshold(), []
+
+    def answer(_: Seen) -> dict[str, str]:
+        meanwhile.append(gc.get_threshold()[0])
+        return DONE
+
+    shell = Shell(tmp_path, [answer])
+    shell.submit()
+    shell.run("run", "--until-idle")
+    assert meanwhile == [100_000]
+    assert gc.get_threshold() == before
 
 
 def test_a_worker_can_tell_in_json_or_nothing(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,9 @@ from tarry.runtime.health import TELL_EVERY, Health
 
 if TYPE_CHECKING:
     from tarry.api import Poller
+
+
+_SELDOM = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,19 @@ def run_command(world: World, work: Work, *, as_json_lines: bool, quiet: bool) -
     if not quiet:
         until = "until none is left" if work.until_idle else "until stopped"
         complain(f"tarry: polling what is due in {plain(shown(work.db))} {until}")
-    return world.run(_run(world, poller, telling, until_idle=work.until_idle))
+    with _seldom_collecting():
+        return world.run(_run(world, poller, telling, until_idle=work.until_idle))
+
+
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Python's collector stops all polls while it looks for garbage, of which they make none: it looks less often."""
+    before = gc.get_threshold()
+    gc.set_threshold(_SELDOM, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _import(name: str) -> None:
