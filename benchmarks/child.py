@@ -9,12 +9,13 @@ import sys
 import warnings
 from importlib import import_module
 
-from benchmarks.meter import Reading
+from benchmarks.meter import Reading, look_less_often
 from benchmarks.scale import FULL, TINY, Skipped
 
 
 def measure(part: str, *, quick: bool) -> Reading | str:
     """The reading, or why there is none."""
+    look_less_often()
     module, _, name = part.partition(".")
     try:
         function = getattr(import_module(f"benchmarks.{module}"), name)

@@ -41,7 +41,7 @@ def _ratio(name: str, title: str, parts: tuple[str, str], target: float | None, 
     return Figure(name, title, parts, lambda found: found[first][of] / found[second][of], "least", target, "×")
 
 
-def _most(name: str, title: str, part: str, of: str, target: float, unit: str, *, per: float = 1) -> Figure:
+def _most(name: str, title: str, part: str, of: str, target: float | None, unit: str, *, per: float = 1) -> Figure:
     """One reading of one part, as it is."""
     return Figure(name, title, (part,), lambda found: found[part][of] / per, "most", target, unit)
 
@@ -76,6 +76,14 @@ FIGURES = (
     _most("cpu", "Tarry's own CPU a poll", "alone.cpu", "cpu_us", 60, "µs"),
     _most("late", "lateness, 10,000 jobs every 5 s: median", "pace.lateness", "p50_ms", 2, "ms"),
     _most("late-p99", "lateness, 10,000 jobs every 5 s: 99 %", "pace.lateness", "p99_ms", 25, "ms"),
+    _most(
+        "late-as-it-comes",
+        "the same where Python's collector looks as often as it comes",
+        "pace.lateness_as_it_comes",
+        "p99_ms",
+        None,
+        "ms",
+    ),
     _most("awaited", "memory of a job awaited here", "alone.awaited", "bytes", 4, "KB", per=1000),
     Figure(
         "stored",

@@ -12,6 +12,7 @@ from time import perf_counter, process_time
 from benchmarks.scale import Scale, Skipped
 
 _ROUNDS = 3
+_AS_IT_COMES = gc.get_threshold()
 
 Reading = dict[str, float]
 """What a part found out, by name."""
@@ -20,23 +21,24 @@ Reading = dict[str, float]
 async def window(polls: Callable[[], Awaitable[int]], scale: Scale) -> Reading:
     """Polls a second and CPU a poll (µs) of this process, once every job has been polled, or the patience ends.
 
-    Who begins polls some jobs while others are still to come: that is over after some polls of each. What is there
-    by then is left alone by Python's collector, in every loop alike.
+    Who begins polls some jobs while others are still to come: that is over after some polls of each.
     """
     if not await until(polls, _ROUNDS * scale.jobs, scale.warm):
         raise Skipped(f"no poll within {scale.warm} s")
-    settle()
     before, cpu, at = await polls(), process_time(), perf_counter()
     await asyncio.sleep(scale.seconds)
     made, cpu, took = await polls() - before, process_time() - cpu, perf_counter() - at
     return {"polls_s": made / took, "cpu_us": cpu * 1e6 / max(made, 1)}
 
 
-def settle() -> None:
-    """Have Python's collector leave alone what is there, and look less often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
+def look_less_often() -> None:
+    """Have Python's collector look for garbage less often, as the guide advises: it stops all else meanwhile."""
+    gc.set_threshold(100_000)
+
+
+def look_as_it_comes() -> None:
+    """Have it look as often as where nobody says anything."""
+    gc.set_threshold(*_AS_IT_COMES)
 
 
 async def until(polls: Callable[[], Awaitable[int]], enough: int, seconds: float) -> int:
