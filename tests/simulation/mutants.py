@@ -202,6 +202,19 @@ class NoPause(Mutant):
         return cast("Store", self._Store(store, sql))
 
 
+class NoLooking(Mutant):
+    """Who holds a job does not look for what others command."""
+
+    breaks = frozenset({"a pause is heard of"})
+
+    class _Store(_Through):
+        def version(self) -> int:
+            return 0
+
+    def store(self, store: Store, sql: sqlite3.Connection) -> Store:
+        return cast("Store", self._Store(store, sql))
+
+
 class NoRelease(Mutant):
     """What is given back stays where it was."""
 
@@ -249,6 +262,7 @@ MUTANTS: dict[str, type[Mutant]] = {
     "no-intent": NoIntent,
     "no-rebase": NoRebase,
     "no-pause": NoPause,
+    "no-looking": NoLooking,
     "no-release": NoRelease,
     "unknown-commit-is-done": UnknownCommitIsDone,
 }

@@ -290,7 +290,8 @@ class Engine:
         while True:
             wanted_at = self._clock.now() + LOOK_EVERY
             await self._clock.sleep(LOOK_EVERY)
-            self.pulse.lag = max(self._clock.now() - wanted_at, 0)
+            begun = self._clock.now()
+            self.pulse.lag = max(begun - wanted_at, 0)
             if watch.has_jumped():
                 self.upheavals += 1
                 for job in self._jobs.values():
@@ -298,7 +299,7 @@ class Engine:
                 self._agenda.recount()
             try:
                 await self._round()
-                self.pulse.at = self._clock.now()
+                self.pulse.beat(begun, self._clock.now())
             except Exception as error:
                 # Without rounds the lease would age and every waiter hang: they hear of it instead.
                 log.exception("a round of the runtime failed")
