@@ -11,6 +11,7 @@ from typing import Protocol
 from tarry.core.batch import Batch, Id
 from tarry.core.observation import CallError, Observation
 from tarry.ports import Clock
+from tarry.runtime.begin import begin
 from tarry.runtime.hosts import Hosts, host_of
 from tarry.words import SECOND, CallKind, ErrorKind, Micros, micros
 
@@ -131,7 +132,7 @@ class _Round:
 
     def _begin(self) -> None:
         if self._call is None:
-            self._call = asyncio.get_running_loop().create_task(self._made(), name="tarry batch")
+            self._call = begin(self._made(), name="tarry batch")
 
     def _end(self) -> None:
         for timer in self._timers:

@@ -13,6 +13,7 @@ from tarry.core.spec import JobSpec
 from tarry.errors import JobNotFound, LeaseLost, ResultUnavailable, TarryError
 from tarry.ports import JobRow
 from tarry.runtime.agenda import Agenda
+from tarry.runtime.begin import begin
 from tarry.runtime.claims import Claims
 from tarry.runtime.clock_watch import ClockWatch
 from tarry.runtime.drive import Drive, Parked, Parts
@@ -94,7 +95,7 @@ class Engine:
                     await self._worker.retire()
                 else:
                     self.pulse.at = self._clock.now()
-                    self._rounds = asyncio.create_task(self._round_forever(), name="tarry rounds")
+                    self._rounds = begin(self._round_forever(), name="tarry rounds")
                     self._hearing.begin()
 
     async def deliver(self) -> None:
@@ -185,7 +186,7 @@ class Engine:
 
     def _begin(self, job: Followed, first: _First | None = None) -> None:
         loop = self._loop(job, first)
-        self._loops[job.id] = asyncio.create_task(loop, name=f"tarry {job.key}", context=job.surroundings)
+        self._loops[job.id] = begin(loop, name=f"tarry {job.key}", surroundings=job.surroundings)
 
     async def _loop(self, job: Followed, first: _First | None = None) -> None:
         """Until the job is over or nobody waits; `first` drives one that is held from the beginning."""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from tarry.ports import Clock, Store
+from tarry.runtime.begin import begin
 from tarry.runtime.pulse import LOOK_EVERY
 from tarry.words import SECOND, Micros
 
@@ -39,7 +40,7 @@ class Hearing:
 
         self._stop = self._store.listen(ring)
         if self._stop is not None:
-            self._task = asyncio.create_task(self._hear(), name="tarry hearing")
+            self._task = begin(self._hear(), name="tarry hearing")
 
     def end(self) -> list[asyncio.Task[None]]:
         """Listen no more; what is to be cancelled."""

@@ -8,6 +8,7 @@ from typing import Self
 
 from tarry.core.results import Ticked
 from tarry.runtime.attaching import Attaching
+from tarry.runtime.begin import begin
 from tarry.runtime.bulletin import Bulletin
 from tarry.runtime.commands import Commands
 from tarry.runtime.drive import Parts
@@ -44,7 +45,7 @@ class Inside:
 
     async def work(self, *, until_idle: bool) -> None:
         """Be a worker, and say what is late."""
-        telling = asyncio.create_task(self.monitor.tell(), name="tarry monitor")
+        telling = begin(self.monitor.tell(), name="tarry monitor")
         try:
             await self.sweep.run(until_idle=until_idle)
         finally:

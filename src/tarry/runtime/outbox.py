@@ -22,6 +22,7 @@ from tarry.core.texts import short
 from tarry.deliveries import Delivery
 from tarry.errors import CheckpointError, StoreError
 from tarry.ports import JobRow
+from tarry.runtime.begin import begin
 from tarry.runtime.calls import is_cancelled
 from tarry.runtime.drive import Parts
 from tarry.runtime.fetching import Fetching
@@ -80,7 +81,7 @@ class Outbox:
         """Begin what is due and can be made here, without waiting for it."""
         self._is_asked = True
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look(), name="tarry outbox")
+            self._looking = begin(self._look(), name="tarry outbox")
 
     async def drain(self, limit: int = _PAGE) -> int:
         """Make up to `limit` of the deliveries that are due; how many this process tried."""
@@ -168,7 +169,7 @@ class Outbox:
         return True
 
     def _begun(self, delivery: Delivery, worker: int) -> asyncio.Task[None]:
-        begun = asyncio.create_task(self._deliver(delivery, worker), name=f"tarry {delivery.kind} {delivery.key}")
+        begun = begin(self._deliver(delivery, worker), name=f"tarry {delivery.kind} {delivery.key}")
         self._under_way[begun] = self._clock.now()
         begun.add_done_callback(self._under_way.pop)
         return begun

@@ -14,6 +14,7 @@ from tarry.core.typed import Output, typed
 from tarry.errors import ResultUnavailable, TarryError, WaitTimeout
 from tarry.ports import Clock, JobRow
 from tarry.runtime.attaching import Attaching, Reuse
+from tarry.runtime.begin import begin
 from tarry.runtime.engine import Engine
 from tarry.runtime.followed import Followed, until_over
 from tarry.runtime.jobs import Jobs
@@ -116,9 +117,7 @@ class Waiting:
         """The row to wait for; a store that takes its time is waited for no longer than a job."""
         if self._is_closed:
             raise TarryError("the poller is closed")
-        coming = asyncio.create_task(
-            self._attaching.row(key, spec, reuse, self._engine.hand), name=f"tarry attaches {key!r}"
-        )
+        coming = begin(self._attaching.row(key, spec, reuse, self._engine.hand), name=f"tarry attaches {key!r}")
         self._coming.add(coming)
         coming.add_done_callback(self._coming.discard)
         try:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from tarry.errors import StoreUnavailable, TarryError
 from tarry.ports import Checkpoint, Clock, Glance, Grip, JobRow, NewJob, Store, StoredEvent, Told
+from tarry.runtime.begin import begin
 from tarry.runtime.hold import RESERVE_WITHIN
 from tarry.runtime.units import Units
 
@@ -70,7 +71,7 @@ class Together(Generic[Item, Answer]):
         answer: _Awaited[Answer] = self._kind(loop=asyncio.get_running_loop())
         self._line.append((item, answer))
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask_for_all(), name="tarry group commit")
+            self._asking = begin(self._ask_for_all(), name="tarry group commit")
             self._asking.add_done_callback(self._ended)
         return answer
 
@@ -205,7 +206,7 @@ class Writer:
         """Look for what was taken although no answer came, once the store is back: nobody else knows that it is held."""
         for job in jobs:
             if job.owner is not None:
-                doubt = asyncio.create_task(self._settle(job), name="tarry doubt")
+                doubt = begin(self._settle(job), name="tarry doubt")
                 self._doubts.add(doubt)
                 doubt.add_done_callback(self._doubts.discard)
 
