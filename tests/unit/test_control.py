@@ -156,31 +156,6 @@ def test_a_pause_that_comes_during_a_poll_is_heeded(*, is_taken: bool) -> None:
     assert world.run(main) == (2, None)
 
 
-def test_a_process_that_stood_still_in_the_middle_of_a_look_looks_again() -> None:
-    """What it had read before that says nothing of a pause that came meanwhile: the poll that was permitted stays here."""
-    world = World([RUNNING])
-
-    async def main() -> int:
-        async with world.poller() as poller, world.poller() as other:
-            waiting = asyncio.create_task(poller.await_job("orders", polled()))
-            await world.after(2.5)
-            version, read = world.store.version, world.store.version()
-            await other.pause("orders")
-
-            def stood_still() -> int:
-                world.store.version = version
-                world.clock.advance(3 * SECOND)
-                return read
-
-            world.store.version = stood_still
-            await world.after(20)
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-        return world.job.polls
-
-    assert world.run(main) == 2
-
-
 def test_a_command_that_came_during_a_poll_is_not_looked_for_again() -> None:
     """A worker reads the row of the job once for it, and not with each change of another job."""
     world = World([QUEUED, Answer(delay=5 * SECOND, body=RUNNING), RUNNING])

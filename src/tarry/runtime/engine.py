@@ -278,7 +278,7 @@ class Engine:
             parked = await driving
             if parked is not None:
                 job.parked, due = parked
-                job.park(due, self._go_on)
+                job.park(due, self._going_on)
         except LeaseLost as lost:
             self.refused += 1
             log.info("%s", lost)
@@ -291,8 +291,7 @@ class Engine:
         while True:
             wanted_at = self._clock.now() + LOOK_EVERY
             await self._clock.sleep(LOOK_EVERY)
-            begun = self._clock.now()
-            self.pulse.lag = max(begun - wanted_at, 0)
+            self.pulse.lag = max(self._clock.now() - wanted_at, 0)
             if watch.has_jumped():
                 self.upheavals += 1
                 for job in self._jobs.values():
@@ -300,7 +299,7 @@ class Engine:
                 self._agenda.recount()
             try:
                 await self._round()
-                self.pulse.beat(begun, self._clock.now())
+                self.pulse.at = self._clock.now()
             except Exception as error:
                 # Without rounds the lease would age and every waiter hang: they hear of it instead.
                 log.exception("a round of the runtime failed")
@@ -322,7 +321,6 @@ class Engine:
             self.outbox.look()
         if version == self._version:
             return
-        self._version = version
         held = [(job.id, job.held_by, job.cmd) for job in self._jobs.values() if job.held_by is not None]
         for some in _some_at_a_time(held):
             for number in await self._units.run(self._store.moved, some):
@@ -331,6 +329,7 @@ class Engine:
             glances = {seen.id: seen for seen in await self._units.run(self._store.glance, numbers)}
             for job in (self._jobs[number] for number in numbers if number in self._jobs):
                 job.glanced(glances.get(job.id))
+        self._version = version  # only now: where one of these looks failed, the next round looks again
 
 
 def _some_at_a_time(items: Sequence[T]) -> Iterator[Sequence[T]]:

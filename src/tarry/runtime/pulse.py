@@ -1,4 +1,4 @@
-"""The pulse of a process: when it heard of others last, and how late its rounds come."""
+"""The pulse of a process: when its rounds end, and how late they come."""
 
 from __future__ import annotations
 
@@ -15,14 +15,10 @@ Twice a second, so that it hears within a second also where the store takes its 
 
 @dataclass(slots=True)
 class Pulse:
-    """`at` is as old as what the last round told (None before the first), `lag` by how much its begin was late."""
+    """`at` is when the last round ended (None before the first), `lag` by how much its begin was late."""
 
     at: Instant | None = None
     lag: Micros = 0
-
-    def beat(self, begun: Instant, ended: Instant) -> None:
-        """A round is over. One that took long may have looked at its begin, and stood still then."""
-        self.at = ended if ended - begun <= LOOK_EVERY else begun
 
     def is_silent(self, now: Instant) -> bool:
         """Whether the last round is so long ago that others may have told what was not heard here."""
