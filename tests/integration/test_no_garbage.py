@@ -1,4 +1,4 @@
-"""What a poll leaves behind is gone when it is over: Python's collector of garbage finds nothing to do for it.
+"""What an answered poll leaves behind is gone when it is over: Python's collector of garbage finds nothing to do for it.
 
 So a process with thousands of jobs may have the collector look seldom, as the guide on many jobs says.
 """
@@ -23,9 +23,11 @@ ANSWER = b'HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Le
 @pytest.fixture(autouse=True)
 def _left_alone() -> Iterator[None]:
     """The collector finds what is to be found when it is asked to, and not before."""
+    was_enabled = gc.isenabled()
     gc.disable()
     yield
-    gc.enable()
+    if was_enabled:
+        gc.enable()
 
 
 class Service:
@@ -71,7 +73,7 @@ class Connection(asyncio.Protocol):
 def test_a_poll_leaves_nothing_to_collect(tmp_path: Path, client: str, wait: str) -> None:
     """Whether its job keeps a task while it waits, or not; with each HTTP library."""
 
-    async def main() -> int:
+    async def main() -> list[int]:
         loop, service = asyncio.get_running_loop(), Service()
         server = await loop.create_server(partial(Connection, service), "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -85,12 +87,15 @@ def test_a_poll_leaves_nothing_to_collect(tmp_path: Path, client: str, wait: str
         async with server, Poller(f"sqlite:///{tmp_path / 'tarry.db'}", client=client) as poller:
             waiting = asyncio.create_task(poller.await_all({f"job-{n}": spec for n in range(jobs)}))
             await service.seen(2 * POLLS)
-            gc.collect()
-            await service.seen(POLLS)
-            found = gc.collect()
+            while gc.collect():
+                """What others left is found by and by."""
+            found = []
+            for _ in range(3):
+                await service.seen(POLLS)
+                found.append(gc.collect())
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
         return found
 
-    # The store may make a statement for the first time meanwhile; what each poll leaves would be more.
-    assert in_real_time(main) < POLLS // 2
+    # The store may make a statement for the first time meanwhile; what each poll leaves would be there each time.
+    assert min(in_real_time(main)) < POLLS // 10

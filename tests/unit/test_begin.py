@@ -12,7 +12,10 @@ from tarry import Fixed, Limits, Outcome
 from tarry.store import open_store
 from tests.pollers import QUEUED, RUNNING, SUCCEEDED, World, polled
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks are new in Python 3.12")
+pytestmark = [
+    pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks are new in Python 3.12"),
+    pytest.mark.timeout(30),
+]
 
 
 @pytest.mark.parametrize("interval", ["0.5s", "2s"], ids=["with a task between polls", "without one"])
@@ -40,3 +43,4 @@ def test_a_job_is_polled_to_its_end_where_tasks_are_eager(
     ended = world.run(main)
     assert len(ended) == 3
     assert [outcome for outcome, _ in ended] == [Outcome.SUCCEEDED] * 3
+    assert sum(polls for _, polls in ended) == world.job.polls

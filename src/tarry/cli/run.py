@@ -64,9 +64,10 @@ def run_command(world: World, work: Work, *, as_json_lines: bool, quiet: bool) -
 
 @contextmanager
 def _seldom_collecting() -> Iterator[None]:
-    """Python's collector stops all polls while it looks for garbage, of which they make none: it looks less often."""
+    """Python's collector stops all polls while it looks for garbage, which they seldom make: it looks less often."""
     before = gc.get_threshold()
-    gc.set_threshold(_SELDOM, *before[1:])
+    if 0 < before[0] < _SELDOM:  # a module that was imported may have said so before, or switched it off
+        gc.set_threshold(_SELDOM, *before[1:])
     try:
         yield
     finally:
