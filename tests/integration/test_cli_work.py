@@ -79,7 +79,7 @@ def test_what_is_submitted_is_polled_by_whoever_runs(tmp_path: Path) -> None:
 
 
 def test_a_worker_has_the_collector_look_less_often(tmp_path: Path) -> None:
-    """It stops all polls while it looks, and they leave it nothing; for as long as the worker runs."""
+    """It stops all polls while it looks, and they seldom leave it anything; for as long as the worker runs."""
     before, meanwhile = gc.get_threshold(), []
 
     def answer(_: Seen) -> dict[str, str]:

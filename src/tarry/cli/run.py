@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _SELDOM = 100_000
+"""How many objects more are made than let go of before Python's collector looks."""
 
 
 @dataclass(frozen=True, slots=True)
