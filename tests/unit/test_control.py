@@ -156,6 +156,32 @@ def test_a_pause_that_comes_during_a_poll_is_heeded(*, is_taken: bool) -> None:
     assert world.run(main) == (2, None)
 
 
+def test_a_look_that_failed_is_made_again() -> None:
+    """Also where nothing changes after it: the pause that it did not come to is heard of by the next round."""
+    world = World([RUNNING])
+
+    async def main() -> int:
+        async with world.poller() as poller, world.poller() as other:
+            waiting = asyncio.create_task(poller.await_job("orders", polled(strategy=Fixed("4s"))))
+            await world.after(2)
+            await other.pause("orders")
+            moved = world.store.moved
+
+            def broken(_: Any) -> list[int]:
+                world.store.moved = moved  # type: ignore[method-assign]  # one call of it fails
+                raise StoreError("lost")
+
+            world.store.moved = broken  # type: ignore[method-assign]  # one call of it fails
+            with pytest.raises(StoreError):
+                await poller._inside.engine._look()
+            await world.after(60)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        return world.job.polls
+
+    assert world.run(main) == 1
+
+
 def test_a_command_that_came_during_a_poll_is_not_looked_for_again() -> None:
     """A worker reads the row of the job once for it, and not with each change of another job."""
     world = World([QUEUED, Answer(delay=5 * SECOND, body=RUNNING), RUNNING])
