@@ -9,7 +9,7 @@ from typing import Literal
 from benchmarks.meter import Reading
 
 Readings = Mapping[str, Reading]
-"""What the parts found, medians, by the name of the part."""
+"""What the parts found in one round, by the name of the part."""
 
 
 @dataclass(frozen=True, slots=True)

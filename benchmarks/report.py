@@ -28,7 +28,7 @@ def _line(figure: Figure, found: Found) -> str:
     problems = [f"`{part}`: {found.problems[part]}" for part in figure.parts if part in found.problems]
     if problems:
         return f"| {figure.title} | – | {bound} | – | {'; '.join(problems)} |"
-    value = figure.value(found.readings)
+    value = found.value(figure)
     made = "; ".join(f"`{part}` {_reading(found, part)}" for part in figure.parts)
     met = "–" if figure.target is None else "yes" if figure.is_met(value) else "**no**"
     return f"| {figure.title} | {_number(value)} {figure.unit} | {bound} | {met} | {made} |"
@@ -41,7 +41,7 @@ def _bound(figure: Figure) -> str:
 
 
 def _reading(found: Found, part: str) -> str:
-    return ", ".join(f"{name} {_number(value)}" for name, value in found.readings[part].items())
+    return ", ".join(f"{name} {_number(value)}" for name, value in found.reading(part).items())
 
 
 def _number(value: float) -> str:

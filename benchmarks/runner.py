@@ -1,4 +1,4 @@
-"""Runs parts, each in a fresh process, and takes medians."""
+"""Runs parts, each in a fresh process, round by round, and takes medians."""
 
 from __future__ import annotations
 
@@ -23,27 +23,36 @@ _NOISE = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONDEVMODE", "PYTHONASYNCIODE
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What came of the parts: their medians, or why there are none."""
+    """What came of the parts, round by round, or why there is nothing."""
 
-    readings: dict[str, Reading] = field(default_factory=dict)
+    rounds: list[dict[str, Reading]] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
+
+    def value(self, figure: Figure) -> float:
+        """The median of what the rounds give: a ratio is of what was measured side by side, in the same minutes."""
+        return median(figure.value(readings) for readings in self.rounds)
+
+    def reading(self, part: str) -> Reading:
+        """The medians of one part."""
+        taken = [readings[part] for readings in self.rounds]
+        return {name: median(reading[name] for reading in taken) for name in taken[0]}
 
 
 def run(figures: Sequence[Figure], runs: int, *, quick: bool, tell: Callable[[str], object]) -> Found:
     """Each part so many times, the parts taking turns, so that a busy moment of the machine hits all alike."""
     parts = list(dict.fromkeys(part for figure in figures for part in figure.parts))
-    samples: dict[str, list[Reading]] = {part: [] for part in parts}
     found = Found()
     for turn in range(runs):
-        wanted = [part for part in parts if part not in found.problems and not (turn and part in ONCE)]
+        readings = {part: found.rounds[0][part] for part in ONCE.intersection(found.rounds[0])} if turn else {}
+        wanted = [part for part in parts if part not in found.problems and part not in readings]
         with ThreadPoolExecutor(os.cpu_count() if quick else 1) as line:
             for part, reading in zip(wanted, line.map(lambda part: _once(part, quick=quick), wanted), strict=True):
                 tell(f"{part}: {_told(reading)}")
                 if isinstance(reading, str):
                     found.problems[part] = reading
                 else:
-                    samples[part].append(reading)
-    found.readings.update({part: _medians(taken) for part, taken in samples.items() if taken})
+                    readings[part] = reading
+        found.rounds.append(readings)
     return found
 
 
@@ -64,10 +73,6 @@ def _once(part: str, *, quick: bool) -> Reading | str:
         return f"failed: {(err.strip() or 'without a word').splitlines()[-1]}"
     answer: Reading | str = json.loads(out.splitlines()[-1])
     return answer
-
-
-def _medians(taken: Sequence[Reading]) -> Reading:
-    return {name: median(reading[name] for reading in taken) for name in taken[0]}
 
 
 def _told(reading: Reading | str) -> str:
