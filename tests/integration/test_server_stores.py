@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,10 @@ YEAR = 365 * 24 * HOUR
 def server(request: pytest.FixtureRequest) -> URL:
     """Where each kind of server has room for this process's tables."""
     try:
-        return schema_of(postgres_url()) if request.param == "postgres" else database_of(mariadb_url())
+        if request.param == "mariadb":
+            return database_of(mariadb_url())
+        # Under a name of their own, by which its connections can be told from those of whoever else tests there.
+        return schema_of(postgres_url()).update_query_dict({"application_name": f"tarry-{os.getpid()}"})
     except Missing as missing:
         pytest.skip(str(missing))
 
@@ -174,7 +178,7 @@ def kill_connections(server: URL) -> None:
     engine = create_engine(server, poolclass=NullPool)
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if server.get_backend_name() == "postgresql":
-            others = "application_name = 'tarry' AND pid <> pg_backend_pid()"
+            others = f"application_name = '{server.query['application_name']}' AND pid <> pg_backend_pid()"
             connection.exec_driver_sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
             return
         found = connection.exec_driver_sql(
