@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def quick(kind: type[T]) -> type[T]:
@@ -26,9 +27,7 @@ def quick(kind: type[T]) -> type[T]:
         *(f"    self.{each.name} = {_argument(each)}" for each in all_),
         "    self.__class__ = __kind",
     ]
-    scope = {f"__default_{each.name}": each.default for each in all_} | {"__made_for_each": _MADE_FOR_EACH}
-    scope |= {f"__make_{each.name}": each.default_factory for each in all_}
-    made, written = _function(kind, lines, scope), kind.__init__
+    made, written = _function(kind, lines, _scope(all_)), kind.__init__
     made.__qualname__, made.__annotations__ = written.__qualname__, written.__annotations__
     kind.__init__ = made  # type: ignore[method-assign]  # before anyone made a value
     return kind
@@ -53,9 +52,7 @@ def copier(kind: type[T], *names: str) -> Callable[..., T]:
     For changes that every poll makes; up to 14 fields, since calls with more names are slow. Raises AttributeError for
     what is no field.
     """
-    all_ = [field.name for field in fields(cast("Any", kind))]
-    if unknown := sorted({*names}.difference(all_)):
-        raise AttributeError(f"{kind.__name__} has no field {unknown[0]}")
+    all_ = _check(kind, names)
     lines = [
         f"def copier(__value, *, {', '.join(names)}):",
         "    __copied = __twin()",
@@ -63,6 +60,29 @@ def copier(kind: type[T], *names: str) -> Callable[..., T]:
         "    __copied.__class__ = __kind",
         "    return __copied",
     ]
+    return _function(kind, lines, {})
+
+
+def maker(kind: Callable[P, T]) -> Callable[P, T]:
+    """A function that makes values of the quick class as a call of it does: of many fields at half the price."""
+    all_: tuple[Field[Any], ...] = fields(cast("Any", kind))
+    lines = [
+        f"def maker({', '.join(map(_parameter, all_))}):",
+        "    __made = __twin()",
+        *(f"    __made.{each.name} = {_argument(each)}" for each in all_),
+        "    __made.__class__ = __kind",
+        "    return __made",
+    ]
+    return _function(cast("Any", kind), lines, _scope(all_))
+
+
+def getter(kind: type[T], *names: str) -> Callable[[T], tuple[Any, ...]]:
+    """A function that gives these fields of a value, two or more: `operator.attrgetter` at a quarter of its price.
+
+    Raises AttributeError for what is no field.
+    """
+    _check(kind, names)
+    lines = ["def getter(__value):", f"    return ({', '.join(f'__value.{name}' for name in names)})"]
     return _function(kind, lines, {})
 
 
@@ -85,6 +105,20 @@ def _parameter(field: Field[Any]) -> str:
 def _argument(field: Field[Any]) -> str:
     name = field.name
     return name if field.default_factory is MISSING else f"__make_{name}() if {name} is __made_for_each else {name}"
+
+
+def _scope(all_: tuple[Field[Any], ...]) -> dict[str, Any]:
+    """What the parameters and arguments name."""
+    scope = {f"__default_{each.name}": each.default for each in all_} | {"__made_for_each": _MADE_FOR_EACH}
+    return scope | {f"__make_{each.name}": each.default_factory for each in all_}
+
+
+def _check(kind: type[Any], names: tuple[str, ...]) -> list[str]:
+    """The names of all fields, if these are among them."""
+    all_ = [field.name for field in fields(kind)]
+    if unknown := sorted({*names}.difference(all_)):
+        raise AttributeError(f"{kind.__name__} has no field {unknown[0]}")
+    return all_
 
 
 def _copier(kind: type[Any]) -> Callable[[Any, dict[str, Any]], Any]:

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from tarry.core.state import JobState
-from tarry.frozen import copier, quick, replace
+from tarry.frozen import copier, getter, maker, quick, replace
 from tarry.words import Phase
 
 STATE = JobState("orders", Phase.WAITING, 1, None, 2)
@@ -50,6 +50,13 @@ def test_a_copier_gives_what_replace_gives() -> None:
         copier(JobState, "polls", "pols")
 
 
+def test_a_getter_gives_fields_in_the_order_of_their_names() -> None:
+    """It is what `operator.attrgetter` gives; a slip is an error at once."""
+    assert getter(JobState, "due", "key")(STATE) == (2, "orders")
+    with pytest.raises(AttributeError, match="pols"):
+        getter(JobState, "polls", "pols")
+
+
 @quick
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Quick:
@@ -73,6 +80,19 @@ def test_a_value_of_a_quick_class_is_frozen() -> None:
     assert type(made) is _Quick
     with pytest.raises(dataclasses.FrozenInstanceError):
         made.twin = 4  # type: ignore[misc]  # what must not work
+
+
+def test_a_maker_makes_what_a_call_of_the_class_makes() -> None:
+    """The same arguments, the same defaults, the same errors; what it made is frozen."""
+    made = maker(_Quick)
+    assert made("a") == _Quick("a")
+    assert made("a", data={"b": 1}, twin=4) == _Quick("a", 4, {"b": 1})
+    assert made("a").data is not made("a").data
+    assert type(made("a")) is _Quick
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made("a").twin = 4  # type: ignore[misc]  # what must not work
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'kind'"):
+        made()  # type: ignore[call-arg]  # what must not work
 
 
 def test_a_quick_class_shows_the_signature_of_the_dataclass() -> None:

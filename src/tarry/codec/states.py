@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from operator import attrgetter
 from typing import Any
 
 from tarry.codec.reading import VERSION, count, flag, items, optional, read, text, versioned, whole
 from tarry.core.state import Confirming, JobState, Seen, Stage, Streak
 from tarry.core.texts import plain_json_text
 from tarry.errors import CheckpointError
+from tarry.frozen import getter
 from tarry.words import Json, Outcome, Phase, Verdict, WaitSource
 
 
@@ -174,5 +174,5 @@ _RARE: dict[str, Callable[[Any], Json]] = {
 }
 """How the other fields are written."""
 
-_rare_values = attrgetter(*_RARE)
+_rare_values = getter(JobState, *_RARE)
 _RARE_DEFAULTS = _rare_values(JobState("", Phase.WAITING, 0, None, None))

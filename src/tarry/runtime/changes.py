@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import TypeAlias
 
 from tarry.core.stalls import unmoved_for
 from tarry.core.state import JobState
+from tarry.frozen import getter
 from tarry.ports import Event
 from tarry.words import CallKind, Instant, Json, Phase, WaitSource
 
@@ -19,14 +19,14 @@ _BENT = frozenset(
 
 
 _POLL = CallKind.POLL
-_TOLD = attrgetter("phase", "streak", "status", "progress", "unknown", "stalled", "wait_source")
+_told = getter(JobState, "phase", "streak", "status", "progress", "unknown", "stalled", "wait_source")
 
 
 def changes(
     before: JobState, after: JobState, kind: CallKind, now: Instant, *, moved_to: str | None = None
 ) -> tuple[Event, ...]:
     """The events of one step, oldest first; `moved_to` is the new status URL as it may be shown, if it is another."""
-    if kind is _POLL and moved_to is None and after.outcome is None and _TOLD(after) == _TOLD(before):
+    if kind is _POLL and moved_to is None and after.outcome is None and _told(after) == _told(before):
         return ()  # as after most polls
     moved: list[tuple[str, dict[str, Json]]] = [] if moved_to is None else [("status_url_moved", {"to": moved_to})]
     found = [

@@ -22,7 +22,7 @@ from tarry.core.state import JobState
 from tarry.core.status_url import current
 from tarry.core.texts import as_json_text
 from tarry.core.validators import is_unchanged
-from tarry.frozen import copier, quick, replace
+from tarry.frozen import copier, maker, quick, replace
 from tarry.ports import SUSPECT, Checkpoint, Event, Grip, JobRow
 from tarry.runtime.calls import Ready
 from tarry.runtime.changes import changes
@@ -181,7 +181,7 @@ class Hold:
         carried: str | None = None,
     ) -> Checkpoint:
         limits = self.spec.limits
-        return Checkpoint(
+        return _checkpoint(
             self.grip,
             encode_state(state),
             state.phase,
@@ -221,6 +221,7 @@ class Hold:
         return int(reserve), wait > RELEASE_BEYOND
 
 
+_checkpoint = maker(Checkpoint)
 _polling = copier(Hold, "permit", "state", "ready")
 _committed = copier(Hold, "entry", "state", "step", "permit", "answers", "timeline", "ready")
 

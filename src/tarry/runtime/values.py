@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any
 
 from tarry.codec import (
@@ -18,7 +17,7 @@ from tarry.codec import (
 from tarry.core.answers import Answers, answer
 from tarry.core.observation import Observation
 from tarry.core.origin import masked
-from tarry.frozen import replace
+from tarry.frozen import getter, replace
 from tarry.ports import Checkpoint, JobRow
 
 
@@ -35,7 +34,7 @@ def answers_of(row: JobRow) -> Answers:
 
 def answers_with(known: Answers, write: Checkpoint) -> Answers:
     """What was answered by the time of this write, as it will be read back."""
-    texts = _WRITTEN(write)
+    texts = _written(write)
     if not any(texts):
         return known
     return replace(known, **{name: _DECODE[name](text) for name, text in zip(_DECODE, texts, strict=True) if text})
@@ -48,7 +47,7 @@ _DECODE: dict[str, Callable[[str], Any]] = {
     "status_url": decode_status_url,
     "validators": decode_validators,
 }
-_WRITTEN = attrgetter(*_DECODE)
+_written = getter(Checkpoint, *_DECODE)
 
 
 def changed_texts(before: Answers, after: Answers, seen: Observation) -> dict[str, Any]:
