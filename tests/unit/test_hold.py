@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tarry import Fixed, JobSpec, Match, Request
 from tarry.codec import encode_spec, encode_state
-from tarry.core.machine import sending, start, step
+from tarry.core.machine import start, step
 from tarry.core.observation import CallError, Observation
 from tarry.ports import Checkpoint, JobRow
 from tarry.runtime.hold import Hold, digest_of
@@ -49,7 +49,7 @@ def answer(state: str, digest: int | None, polls: int = 0) -> Observation:
 
 def settled(hold: Hold, seen: Observation) -> tuple[Checkpoint, Hold]:
     """The commit after this answer, and the hold after that."""
-    sent = replace(hold, state=sending(hold.state, CallKind.POLL, seen.started_at))
+    sent = hold.polling()
     state, decision = step(SPEC, sent.state, seen, seen.finished_at)
     write = sent.settlement(state, decision, seen, seen.finished_at)
     return write, sent.committed(write, state).showing(digest_of(seen))

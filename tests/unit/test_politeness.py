@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tarry import Batch, Fixed, Limits, Outcome, Politeness, Request, SpecError
+from tarry.frozen import replace
 from tarry.testing.scripted import Answer
 from tarry.words import SECOND
 from tests.pollers import RUNNING, SUCCEEDED, World, polled
@@ -70,6 +72,26 @@ def test_a_dead_host_delays_nobody_elsewhere() -> None:
     assert len(world.run(main)) == 100
     seen = Counter(request.url.partition("//")[2].partition(".")[0] for request in world.job.requests)
     assert seen == {"dead": 16, "alive": 100}
+
+
+@pytest.mark.parametrize("lie", [-3600 * SECOND, 3600 * SECOND])
+def test_the_floor_counts_from_when_a_poll_left_whatever_its_transport_says(lie: int) -> None:
+    """One of somebody else's may tell the start of a poll wrong: long before it left, or not yet come."""
+    world = World([*[Answer(body=RUNNING, delay=4 * SECOND)] * 3, SUCCEEDED])
+    send = world.job.send
+
+    async def misled(request: Any) -> Any:
+        seen = await send(request)
+        return replace(seen, started_at=seen.started_at + lie)
+
+    async def main() -> Any:
+        world.job.send = misled  # type: ignore[method-assign]  # a spy
+        async with world.poller() as poller:
+            return await poller.await_job("orders", polled(strategy=Fixed("1s"), limits=Limits(min_interval="10s")))
+
+    assert world.run(main).outcome is Outcome.SUCCEEDED
+    starts = world.seconds()
+    assert [later - earlier >= 10 for earlier, later in pairwise(starts)] == [True] * 3
 
 
 @pytest.mark.parametrize("status", [429, 503])

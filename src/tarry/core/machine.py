@@ -7,7 +7,7 @@ repeated after a crash decides as it did before.
 
 Whoever drives this commits the state of `sending` before a submit leaves, and
 the state of `step` before it sleeps. One that keeps no checkpoints may leave
-`sending` out.
+`sending` out. Nor does a poll need it, where what it saw is known to tell truly when it started.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from tarry.core.resuming import resume, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
 from tarry.core.submits import prepared, probed, submitted
-from tarry.frozen import copier, replace
+from tarry.frozen import replace
 from tarry.words import CallKind, Instant, Outcome, Phase, micros
 
 __all__ = ["cancelled", "resume", "sending", "start", "step"]
 
 _NONE = Answers()
 _POLL = CallKind.POLL
-_polling = copier(JobState, "phase", "polled_at")
 _SENT = {
     CallKind.BASELINE: Move.BASELINE_SENT,
     CallKind.SUBMIT: Move.SUBMIT_SENT,
@@ -71,7 +70,7 @@ def sending(state: JobState, kind: CallKind, now: Instant) -> JobState:
         raise IllegalMove(state.phase, kind)
     phase = move(state.phase, _SENT[kind])
     if kind is _POLL:
-        return _polling(state, phase=phase, polled_at=now)
+        return replace(state, phase=phase, polled_at=now)
     tries = state.submit_tries + (kind is CallKind.SUBMIT)
     return replace(state, phase=phase, submit_tries=tries)
 

@@ -61,6 +61,11 @@ def saying(seen: Observation, body: Json, **changes: Any) -> Observation:
     return replace(seen, body=body, text=None, **changes)
 
 
+def no_earlier(seen: Observation, sent: Instant) -> Observation:
+    """The observation of a call that left at `sent`: it started no earlier, whatever a transport of somebody else's says."""
+    return seen if seen.started_at >= sent else replace(seen, started_at=sent)
+
+
 def folded(seen: Observation) -> Observation:
     """The observation while it has to wait: its text in place of a body, which takes a multiple of the memory."""
     return seen if seen.text is None else _with_body(seen, body=None)

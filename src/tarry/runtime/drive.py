@@ -15,7 +15,7 @@ from tarry.core.decision import Call, Decision, Stop
 from tarry.core.evaluation import size
 from tarry.core.judging import is_request_to_wait
 from tarry.core.machine import resume, sending, step
-from tarry.core.observation import CallError, Observation, folded, unfolded
+from tarry.core.observation import CallError, Observation, folded, no_earlier, unfolded
 from tarry.core.resuming import is_still
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
@@ -207,8 +207,9 @@ class Drive:
                 return None
             if by_now.kind is CallKind.POLL:
                 # The permit is spent in memory before the first byte leaves.
-                hold = hold.polling(self._clock.now(), self._ready(hold, by_now))
+                hold, sent = hold.polling(self._ready(hold, by_now)), self._clock.now()
                 seen = await (self._sent(hold, by_now) if hold.ready is None else self._calls.send(hold.ready))
+                seen = no_earlier(seen, sent)
             elif by_now.kind is CallKind.SUBMIT:
                 hold, seen = await self._submitted(job, hold, by_now)
             else:

@@ -13,7 +13,6 @@ from tarry.core.deliveries import owed
 from tarry.core.document import document
 from tarry.core.fetching import is_fetched
 from tarry.core.keeping import kept
-from tarry.core.machine import sending
 from tarry.core.moves import POLLED
 from tarry.core.observation import Observation
 from tarry.core.output import output_of
@@ -115,9 +114,9 @@ class Hold:
         """The hold with the state that the job is resumed with: mostly its own."""
         return self if state is self.state else replace(self, state=state)
 
-    def polling(self, now: Instant, ready: Ready | None = None) -> Hold:
+    def polling(self, ready: Ready | None = None) -> Hold:
         """The poll is about to leave: its permit is used up, and never comes back."""
-        return _polling(self, permit=False, state=sending(self.state, _POLL, now), ready=ready)
+        return _polling(self, permit=False, ready=ready)
 
     def reserved(self) -> Self:
         """One more poll is permitted and committed."""
@@ -222,7 +221,7 @@ class Hold:
 
 
 _checkpoint = maker(Checkpoint)
-_polling = copier(Hold, "permit", "state", "ready")
+_polling = copier(Hold, "permit", "ready")
 _committed = copier(Hold, "entry", "state", "step", "permit", "answers", "timeline", "ready")
 
 
