@@ -2,7 +2,7 @@
 
 The rows go along as a table `given`. SQLite and MariaDB take it as plain parameters: nothing has to be quoted or
 parsed, and the driver refuses a value that cannot be stored as it does anywhere. PostgreSQL takes it as one
-JSON text, which costs a tenth of so many parameters there.
+JSON text a column, which costs a tenth of so many parameters there; by rows, each would repeat the names.
 
 A statement is compiled once, and prepared for few numbers of rows: what is missing to the next of them is filled up
 with rows of NULL, which match nothing.
@@ -92,7 +92,7 @@ class _Given:
     def _parameters(self, dialect: Dialect, rows: Sequence[Row]) -> tuple[int, tuple[Any, ...]]:
         """For how many rows the statement is to be, and what goes with it."""
         if dialect.name == "postgresql":
-            return 1, (plain_json_text([dict(zip(self._types, row, strict=True)) for row in rows]),)
+            return 1, tuple(map(plain_json_text, zip(*rows, strict=True)))
         size = prepared_for(len(rows))
         missing = (size - len(rows)) * len(self._types)
         null = _SQLITE_NULL if dialect.name == "sqlite" else None
@@ -108,8 +108,9 @@ class _Given:
     def _table(self, dialect: Dialect, size: int) -> str:
         kinds = {dialect.identifier_preparer.quote(name): _kind(of) for name, of in self._types.items()}
         if dialect.name == "postgresql":
-            columns = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-            return f"SELECT * FROM json_to_recordset(%s) AS given({columns})"  # noqa: S608 - our names
+            columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in kinds.items())
+            lists = ", ".join(["json_array_elements_text(%s)"] * len(kinds))
+            return f"SELECT {columns} FROM ROWS FROM ({lists}) AS given({', '.join(kinds)})"  # noqa: S608 - our names
         mark = "?" if dialect.name == "sqlite" else "%s"
         row = f"{'ROW' if _speech(dialect) == 'mysql' else ''}({', '.join([mark] * len(kinds))})"
         return f"WITH given({', '.join(kinds)}) AS (VALUES {', '.join([row] * size)}) SELECT * FROM given"  # noqa: S608 - our names, and marks
@@ -119,7 +120,7 @@ def _parts(rows: Sequence[Row], largest: int | None) -> Iterator[Sequence[Row]]:
     """The rows in order, cut into what one statement takes."""
     start = taken = 0
     for place, row in enumerate(rows):
-        length = 0 if largest is None else sum(len(value) for value in row if isinstance(value, str))
+        length = 0 if largest is None else sum([len(value) for value in row if type(value) is str])
         if place - start == MOST or (largest is not None and place > start and taken + length > largest):
             yield rows[start:place]
             start, taken = place, 0
