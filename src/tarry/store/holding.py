@@ -168,11 +168,11 @@ def _once(items: Sequence[T], job: Callable[[T], Any]) -> Iterator[Sequence[T]]:
     """The items in order, cut so that no part has a job twice."""
     start = 0
     seen: set[Any] = set()
-    for place, item in enumerate(items):
-        if job(item) in seen:
+    for place, number in enumerate(map(job, items)):
+        if number in seen:
             yield items[start:place]
             start, seen = place, set()
-        seen.add(job(item))
+        seen.add(number)
     if start < len(items):
         yield items[start:]
 
