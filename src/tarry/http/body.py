@@ -147,7 +147,7 @@ def parse(data: bytes, content_type: str = "", redact: Callable[[str], str] = st
 
 def decode(data: bytes, content_type: str = "") -> str:
     """The bytes as text, with U+FFFD for what cannot be read; never a codec that the server picks freely."""
-    if data.isascii() and b"\0" not in data[:2]:
+    if data.isascii() and b"\0" not in data:
         return data.decode()  # most bodies are: no byte order mark, no two bytes a character
     sniffed = json.detect_encoding(data)
     if sniffed == "utf-8-sig" or sniffed.startswith("utf-16"):
