@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ from tarry.http.bound import Bounds
 from tarry.http.clients import Client, sender_of
 from tarry.http.errors import translate
 from tarry.http.exchange import Answer, Call, NotSent
+from tarry.http.places import Places
 from tarry.http.quiet import calling, install
 from tarry.ports import Clock, Prepared
 from tarry.words import SECOND, ErrorKind
@@ -62,7 +62,7 @@ class HttpTransport:
         self._max_body = max_body
         self._redact = redact
         self._bounds = Bounds()
-        self._places = asyncio.Semaphore(self._sender.in_flight)
+        self._places = Places(self._sender.in_flight)
 
     @property
     def in_flight(self) -> int:
@@ -107,12 +107,13 @@ class HttpTransport:
         bound, call = self._bounds.of(request.timeout / SECOND), Call()
         try:
             with bound:
-                await self._places.acquire()
+                if not self._places.take():
+                    await self._places.wait()
                 try:
                     call.queued = False
                     await self._sender.send(request, call, found.read)
                 finally:
-                    self._places.release()
+                    self._places.give_back()
         except BodyError as error:
             return error.as_error()
         except Exception as error:  # noqa: BLE001  # the port promises an observation, whatever a library raises
