@@ -13,7 +13,7 @@ from yarl import URL
 
 from tarry.core.origin import OriginError, origin_of
 from tarry.errors import SpecError
-from tarry.http.exchange import ENCODING, Answer, Call, NotSent, Reader
+from tarry.http.exchange import ENCODING, Call, NotSent
 from tarry.http.idle import KEPT, Kept, idle_bound
 from tarry.ports import Clock, Prepared
 from tarry.words import SECOND, CallKind, ErrorKind
@@ -39,13 +39,13 @@ class GivenSession:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
+    async def send(self, request: Prepared, call: Call) -> None:
         if self._session.closed:
             raise NotSent(ErrorKind.CONNECT, "the client is closed")
         # A middleware of a call replaces those of the session, so theirs are named here, around ours.
         around = self._session._middlewares  # noqa: SLF001  # nothing else names them
         headers = [*request.headers, ENCODING]
-        await _read(await _sent(self._session, request, headers, call, around), read)
+        await _read(await _sent(self._session, request, headers, call, around), call)
 
     async def aclose(self) -> None:
         """Nothing: the session is the caller's."""
@@ -65,10 +65,10 @@ class OwnSession:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
+    async def send(self, request: Prepared, call: Call) -> None:
         with self._kept.held(_url(request.url).authority) as is_kept:
             session = self._sessions.get(is_kept) or self._begun(is_kept=is_kept)
-            await _read(await _sent(session, request, request.headers, call), read)
+            await _read(await _sent(session, request, request.headers, call), call)
 
     async def aclose(self) -> None:
         sessions, self._sessions = self._sessions, {}
@@ -115,13 +115,13 @@ async def _sent(
         raise
 
 
-async def _read(response: Any, read: Reader) -> None:
+async def _read(response: Any, call: Call) -> None:
     """Have the answer read, and give the connection back, or give it up where reading stopped early."""
     content = response.content
     try:
         # A small body has come with its head, and aiohttp has given the connection back by then.
         body = content.read_nowait() if content.is_eof() else content.iter_any()
-        await read(Answer(response.status, response.raw_headers, body))
+        await call.read(response.status, response.raw_headers, body)
     finally:
         if not response.closed:
             (response.release if content.at_eof() else response.close)()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
 
 from tarry.core.observation import CallError
+from tarry.http.body import EMPTY, BodyError, Decoder, parse, unpacked
+from tarry.http.head import read_headers
 from tarry.ports import Prepared
 from tarry.words import ErrorKind
 
@@ -29,13 +31,47 @@ class NotSent(Exception):
         return CallError(self.kind, f"{self.words}: {where}"[:_DETAIL], sent=False)
 
 
-@dataclass(slots=True)
 class Call:
-    """How far a call has come: what it may claim when it breaks off."""
+    """One call: how far it has come, what it may claim when it breaks off, and what its answer brought by then."""
 
-    queued: bool = True
-    left: bool | None = None
-    """Whether a byte of the request can have left; None while nobody knows, and the error has to tell."""
+    __slots__ = ("_max_body", "_redact", "body", "headers", "left", "queued", "status")
+
+    def __init__(self, max_body: int, redact: Callable[[str], str]) -> None:
+        self._max_body = max_body
+        self._redact = redact
+        self.queued = True
+        # Whether a byte of the request can have left; None while nobody knows, and the error has to tell.
+        self.left: bool | None = None
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        self.body = EMPTY
+
+    async def read(
+        self,
+        status: int,
+        headers: Iterable[tuple[bytes, bytes]],
+        body: bytes | AsyncIterator[bytes],
+        *,
+        is_unpacked: bool = False,
+    ) -> None:
+        """Take an answer in while its connection is held; `BodyError` where it is out of bounds.
+
+        The body comes off the wire, or at once where all of it is there; `is_unpacked` says that somebody has read
+        it before, and unpacked it.
+        """
+        try:
+            self.status = status
+            self.headers = read_headers(headers)
+            coding = "" if is_unpacked else self.headers.get("content-encoding", "")
+            if isinstance(body, bytes):
+                raw = unpacked(body, coding, self._max_body)
+            else:
+                raw = await self._collected(body, coding)
+            self.body = parse(raw, self.headers.get("content-type", ""), self._redact)
+        except BodyError:
+            # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
+            if 200 <= status < 300:
+                raise
 
     def failed(self, error: CallError) -> CallError:
         """The error, corrected by what is known of how far the request came."""
@@ -52,20 +88,11 @@ class Call:
             return CallError(ErrorKind.CONNECT, f"connecting took too long: {where}", sent=False)
         return CallError(ErrorKind.TIMEOUT, f"the call took too long: {where}")
 
-
-@dataclass(slots=True)
-class Answer:
-    """The head of a response, and its body as it comes off the wire: at once where all of it is there."""
-
-    status: int
-    headers: Iterable[tuple[bytes, bytes]]
-    body: bytes | AsyncIterator[bytes]
-    is_unpacked: bool = False
-    """Whether somebody has read the body before, and unpacked it."""
-
-
-Reader: TypeAlias = Callable[[Answer], Awaitable[None]]
-"""Takes in an answer while its connection is held."""
+    async def _collected(self, body: AsyncIterator[bytes], coding: str) -> bytes:
+        decoder = Decoder(coding, self._max_body)
+        async for chunk in body:
+            decoder.feed(chunk)
+        return decoder.finish()
 
 
 class Sender(Protocol):
@@ -76,8 +103,8 @@ class Sender(Protocol):
         """Calls at once that it does well with."""
         ...
 
-    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
-        """Send once, have the answer read, and hang up or give the connection back. Raises what the others raise."""
+    async def send(self, request: Prepared, call: Call) -> None:
+        """Send once, have the call read the answer, and hang up or give the connection back. Raises what the others raise."""
         ...
 
     async def aclose(self) -> None:

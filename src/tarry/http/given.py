@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any
 
-from tarry.http.exchange import Answer, Call, NotSent, Reader
+from tarry.http.exchange import Call, NotSent
 from tarry.http.once import sent_once
 from tarry.ports import Prepared
 from tarry.words import SECOND, CallKind, ErrorKind
@@ -29,17 +29,17 @@ class Given:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
+    async def send(self, request: Prepared, call: Call) -> None:
         if self._client.is_closed:
             raise NotSent(ErrorKind.CONNECT, "the client is closed")
         progress = Progress(call)
         try:
             async with self._sent(request, progress) as response:
                 if response.is_stream_consumed:  # by a hook, which has unpacked it too
-                    await read(Answer(response.status_code, response.headers.raw, response.content, is_unpacked=True))
+                    await call.read(response.status_code, response.headers.raw, response.content, is_unpacked=True)
                 else:
                     async with aclosing(response.aiter_raw()) as chunks:
-                        await read(Answer(response.status_code, response.headers.raw, chunks))
+                        await call.read(response.status_code, response.headers.raw, chunks)
         finally:
             await progress.hang_up()
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from tarry.core.origin import OriginError, origin_of
-from tarry.http.exchange import ENCODING, Answer, Call, NotSent, Reader
+from tarry.http.exchange import ENCODING, Call, NotSent
 from tarry.http.given import Progress, timeouts
 from tarry.http.idle import KEPT, idle_bound
 from tarry.ports import Clock, Prepared
@@ -58,7 +58,7 @@ class Lanes:
     def in_flight(self) -> int:
         return IN_FLIGHT
 
-    async def send(self, request: Prepared, call: Call, read: Reader) -> None:
+    async def send(self, request: Prepared, call: Call) -> None:
         target = self._target(request.url)
         lane = await self._take(target.origin)
         progress = None
@@ -69,7 +69,7 @@ class Lanes:
         try:
             response = await lane.handle_async_request(self._message(request, target, progress))
             async with aclosing(response), aclosing(aiter(response.stream)) as chunks:
-                await read(Answer(response.status, response.headers, chunks))
+                await call.read(response.status, response.headers, chunks)
         except BaseException:
             if progress is not None:
                 await progress.hang_up()

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from tarry.core.observation import CallError, Observation
-from tarry.http.body import EMPTY, BodyError, Decoder, parse, unpacked
+from tarry.http.body import BodyError
 from tarry.http.bound import Bounds
 from tarry.http.clients import Client, sender_of
 from tarry.http.errors import translate
-from tarry.http.exchange import Answer, Call, NotSent
+from tarry.http.exchange import Call, NotSent
 from tarry.http.places import Places
 from tarry.http.quiet import calling, install
 from tarry.ports import Clock, Prepared
-from tarry.words import SECOND, ErrorKind
+from tarry.words import SECOND
 
 MAX_BODY = 1 << 20
 """Bytes of a decoded body."""
-
-MAX_HEADERS = 64 << 10
-"""Bytes of the headers of an answer."""
-
-_SHORT = 50  # characters of a header's name that is worth to be remembered
-_NOT_KEPT = frozenset({"set-cookie", "set-cookie2"})
 
 
 class HttpTransport:
@@ -72,24 +65,34 @@ class HttpTransport:
     async def send(self, request: Prepared) -> Observation:
         """Send once. A failure is an observation with an error; only cancellation is raised."""
         started = self._clock.now()
-        found = _Found(self._max_body, self._redact)
+        call, error = Call(self._max_body, self._redact), None
+        bound = self._bounds.of(request.timeout / SECOND)
         token = calling.set(True)
         try:
-            error = await self._bounded(request, found)
+            with bound:
+                if not self._places.take():
+                    await self._places.wait()
+                try:
+                    call.queued = False
+                    await self._sender.send(request, call)
+                finally:
+                    self._places.give_back()
+        except Exception as raised:  # noqa: BLE001  # the port promises an observation, whatever a library raises
+            error = self._judged(raised, request, call, is_over=bound.is_over)
         finally:
             calling.reset(token)
         return Observation(
             kind=request.kind,
             started_at=started,
             finished_at=self._clock.now(),
-            status=found.status,
-            headers=self._without_secrets(found.headers),
-            body=found.body.value,
-            is_json=found.body.is_json,
-            digest=found.body.digest,
-            text=found.body.text,
+            status=call.status,
+            headers=self._without_secrets(call.headers),
+            body=call.body.value,
+            is_json=call.body.is_json,
+            digest=call.body.digest,
+            text=call.body.text,
             url=request.url.partition("?")[0],
-            error=error and replace(error, detail=self._redact(error.detail)),
+            error=error,
         )
 
     async def aclose(self) -> None:
@@ -103,83 +106,18 @@ class HttpTransport:
     def _without_secrets(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         return {name: self._redact(value) for name, value in headers.items()} if bool(self._redact) else headers
 
-    async def _bounded(self, request: Prepared, found: _Found) -> CallError | None:
-        bound, call = self._bounds.of(request.timeout / SECOND), Call()
-        try:
-            with bound:
-                if not self._places.take():
-                    await self._places.wait()
-                try:
-                    call.queued = False
-                    await self._sender.send(request, call, found.read)
-                finally:
-                    self._places.give_back()
-        except BodyError as error:
-            return error.as_error()
-        except Exception as error:  # noqa: BLE001  # the port promises an observation, whatever a library raises
-            where = _origin(request.url)
-            if isinstance(error, NotSent):
-                return error.as_error(where)
-            if bound.is_over:
-                return call.timed_out(where, self.in_flight)
-            return call.failed(translate(error, where))
-        return None
-
-
-class _Found:
-    """What an answer brought, as far as it came."""
-
-    __slots__ = ("_max_body", "_redact", "body", "headers", "status")
-
-    def __init__(self, max_body: int, redact: Callable[[str], str]) -> None:
-        self._max_body = max_body
-        self._redact = redact
-        self.status: int | None = None
-        self.headers: Mapping[str, str] = {}
-        self.body = EMPTY
-
-    async def read(self, answer: Answer) -> None:
-        """Take the answer in; `BodyError` where it is out of bounds."""
-        try:
-            self.status = answer.status
-            self.headers = _headers(answer.headers)
-            coding = "" if answer.is_unpacked else self.headers.get("content-encoding", "")
-            if isinstance(answer.body, bytes):
-                raw = unpacked(answer.body, coding, self._max_body)
-            else:
-                raw = await self._collected(answer.body, coding)
-            self.body = parse(raw, self.headers.get("content-type", ""), self._redact)
-        except BodyError:
-            # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
-            if 200 <= answer.status < 300:
-                raise
-
-    async def _collected(self, body: AsyncIterator[bytes], coding: str) -> bytes:
-        decoder = Decoder(coding, self._max_body)
-        async for chunk in body:
-            decoder.feed(chunk)
-        return decoder.finish()
-
-
-def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """The headers by lower-case name; several of one name are joined by commas."""
-    found: dict[str, str] = {}
-    size = 0
-    for name_, value_ in raw:
-        size += len(name_) + len(value_)
-        name, value = _name(name_) if len(name_) <= _SHORT else _read_name(name_), value_.decode("latin-1")
-        if name not in _NOT_KEPT:
-            found[name] = f"{found[name]}, {value}" if name in found else value
-    if size > MAX_HEADERS:
-        raise BodyError(ErrorKind.TOO_LARGE, f"the headers are larger than {MAX_HEADERS} bytes")
-    return found
-
-
-def _read_name(name: bytes) -> str:
-    return name.decode("latin-1").lower()
-
-
-_name = lru_cache(512)(_read_name)  # services say the same names again and again
+    def _judged(self, raised: Exception, request: Prepared, call: Call, *, is_over: bool) -> CallError:
+        """What broke the call off, without secrets."""
+        where = _origin(request.url)
+        if isinstance(raised, BodyError):
+            error = raised.as_error()
+        elif isinstance(raised, NotSent):
+            error = raised.as_error(where)
+        elif is_over:
+            error = call.timed_out(where, self.in_flight)
+        else:
+            error = call.failed(translate(raised, where))
+        return replace(error, detail=self._redact(error.detail))
 
 
 def _origin(url: str) -> str:
