@@ -11,9 +11,9 @@ import pytest
 
 from tarry import Batch, Fixed, Limits, Outcome, Politeness, Request, SpecError
 from tarry.frozen import replace
-from tarry.testing.scripted import Answer
+from tarry.testing.scripted import Answer, ScriptedJob
 from tarry.words import SECOND
-from tests.pollers import RUNNING, SUCCEEDED, World, polled
+from tests.pollers import RUNNING, SUCCEEDED, World, polled, spec_of
 
 
 def at(host: str, **changes: Any) -> Any:
@@ -75,23 +75,29 @@ def test_a_dead_host_delays_nobody_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("lie", [-3600 * SECOND, 3600 * SECOND])
-def test_the_floor_counts_from_when_a_poll_left_whatever_its_transport_says(lie: int) -> None:
-    """One of somebody else's may tell the start of a poll wrong: long before it left, or not yet come."""
-    world = World([*[Answer(body=RUNNING, delay=4 * SECOND)] * 3, SUCCEEDED])
-    send = world.job.send
+@pytest.mark.parametrize("kind", ["poll", "submit"])
+def test_the_floor_counts_from_when_a_call_left_whatever_its_transport_says(kind: str, lie: int) -> None:
+    """One of somebody else's may tell the start of a call wrong: long before it left, or not yet come."""
+    late = [Answer(status=503 if kind == "submit" else 200, body=RUNNING, delay=4 * SECOND)] * 3
+    world = World([*late, SUCCEEDED] if kind == "poll" else [SUCCEEDED])
+    if kind == "submit":
+        world.job = ScriptedJob([SUCCEEDED], submit=[*late, {"jobId": "j1"}], clock=world.clock)
+    send, starts = world.job.send, []
 
     async def misled(request: Any) -> Any:
+        if request.kind == kind:
+            starts.append(world.clock.now())
         seen = await send(request)
         return replace(seen, started_at=seen.started_at + lie)
 
     async def main() -> Any:
         world.job.send = misled  # type: ignore[method-assign]  # a spy
+        spec = (polled if kind == "poll" else spec_of)(strategy=Fixed("1s"), limits=Limits(min_interval="10s"))
         async with world.poller() as poller:
-            return await poller.await_job("orders", polled(strategy=Fixed("1s"), limits=Limits(min_interval="10s")))
+            return await poller.await_job("orders", spec)
 
     assert world.run(main).outcome is Outcome.SUCCEEDED
-    starts = world.seconds()
-    assert [later - earlier >= 10 for earlier, later in pairwise(starts)] == [True] * 3
+    assert [later - earlier >= 10 * SECOND for earlier, later in pairwise(starts)] == [True] * 3
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from tarry.core.observation import CallError, Observation
+from tarry.frozen import maker
 from tarry.http.body import BodyError
 from tarry.http.bound import Bounds
 from tarry.http.clients import Client, sender_of
@@ -16,6 +17,8 @@ from tarry.http.places import Places
 from tarry.http.quiet import calling, install
 from tarry.ports import Clock, Prepared
 from tarry.words import SECOND
+
+_observation = maker(Observation)
 
 MAX_BODY = 1 << 20
 """Bytes of a decoded body."""
@@ -81,7 +84,7 @@ class HttpTransport:
             error = self._judged(raised, request, call, is_over=bound.is_over)
         finally:
             calling.reset(token)
-        return Observation(
+        return _observation(
             kind=request.kind,
             started_at=started,
             finished_at=self._clock.now(),

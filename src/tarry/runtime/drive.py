@@ -205,11 +205,11 @@ class Drive:
                     by_now = await self._let_in(job, hold, by_now, place)
             if by_now is None:
                 return None
+            sent = self._clock.now()
             if by_now.kind is CallKind.POLL:
                 # The permit is spent in memory before the first byte leaves.
-                hold, sent = hold.polling(self._ready(hold, by_now)), self._clock.now()
+                hold = hold.polling(self._ready(hold, by_now))
                 seen = await (self._sent(hold, by_now) if hold.ready is None else self._calls.send(hold.ready))
-                seen = no_earlier(seen, sent)
             elif by_now.kind is CallKind.SUBMIT:
                 hold, seen = await self._submitted(job, hold, by_now)
             else:
@@ -217,7 +217,7 @@ class Drive:
                 seen = await self._sent(hold, by_now)
             if is_request_to_wait(seen.status):
                 self._heed(hold, seen)
-            return _Made(hold, by_now, seen)
+            return _Made(hold, by_now, no_earlier(seen, sent))
         finally:
             if turn is not None:
                 self._hosts.leave(turn)
