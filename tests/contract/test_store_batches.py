@@ -14,7 +14,7 @@ from sqlalchemy import delete, select
 
 from tarry.ports import Checkpoint, JobRow
 from tarry.store import MemoryStore, SqlStore
-from tarry.store.batch import MOST, prepared_for
+from tarry.store.batch import MOST
 from tarry.store.statements import KEEP_EVENTS
 from tarry.words import DeliveryKind, Outcome
 from tests.contract.bench import BENCHES, START, TTL, Bench, ending, grip, new_job, told, write
@@ -145,14 +145,6 @@ def test_what_fills_up_a_statement_is_no_job(bench: Bench) -> None:
     assert bench.store.checkpoint(made) == [True] * 17
     assert [job.step - row.step for job in bench.store.rows([job.id for job in jobs])] == [1] * 17 + [0] * 2
     assert bench.store.reserve([grip(job, n < 17) for n, job in enumerate(jobs)]) == [True] * 19
-
-
-def test_a_statement_has_room_for_its_rows_and_little_more() -> None:
-    """At most a quarter more, from few numbers: for each one it is prepared, and kept."""
-    room = {rows: prepared_for(rows) for rows in range(1, MOST + 1)}
-    assert all(rows <= prepared <= rows * 1.25 for rows, prepared in room.items())
-    assert len(set(room.values())) == 32
-    assert max(room.values()) == MOST
 
 
 def test_large_results_are_written_at_once(bench: Bench) -> None:

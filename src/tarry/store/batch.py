@@ -4,14 +4,14 @@ The rows go along as a table `given`. SQLite and MariaDB take it as plain parame
 parsed, and the driver refuses a value that cannot be stored as it does anywhere. PostgreSQL takes it as one
 JSON text a column, which costs a tenth of so many parameters there; by rows, each would repeat the names.
 
-A statement is compiled once, and prepared for few numbers of rows: what is missing to the next of them is filled up
-with rows of NULL, which match nothing.
+A statement is compiled once, and prepared for few numbers of rows: what is missing to the next power of two is
+filled up with rows of NULL, which match nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from itertools import chain
 from typing import Any, TypeAlias
 
 from sqlalchemy import BigInteger, Connection, CursorResult, Dialect, Integer, Table, column, text
@@ -30,17 +30,11 @@ Row: TypeAlias = tuple[Any, ...]
 MOST = 512
 """How many rows one statement takes."""
 
-STEPS = 4
-"""For how many numbers of rows between a power of two and the next it is prepared: a row of NULL costs a fifth of another."""
-
 LARGEST = 1 << 20
 """How many characters of text the rows of one statement have, on a server; a row with more goes alone.
 
 A server takes a statement of bounded length, for a bounded time, and one that is too long breaks the connection.
 """
-
-_SQLITE_NULL = float("nan")
-"""SQLite has no NaN: it takes one for NULL. Of each None its driver asks first what to make of it, for ten times as long."""
 
 
 class Batch:
@@ -66,7 +60,7 @@ class Batch:
     def _run(self, connection: Connection, rows: Sequence[Row]) -> Iterator[CursorResult[Any]]:
         if len(rows) > 1 and connection.dialect.name != "sqlite":
             # Two that write the same rows in the same order do not wait for each other in a circle.
-            rows = sorted(rows, key=itemgetter(0))
+            rows = sorted(rows, key=_number)
         for size, form in self.forms.items():
             yield from form.run(connection, [row for row in rows if len(row) == size])
 
@@ -93,10 +87,8 @@ class _Given:
         """For how many rows the statement is to be, and what goes with it."""
         if dialect.name == "postgresql":
             return 1, tuple(map(plain_json_text, zip(*rows, strict=True)))
-        size = prepared_for(len(rows))
-        missing = (size - len(rows)) * len(self._types)
-        null = _SQLITE_NULL if dialect.name == "sqlite" else None
-        return size, (*[null if value is None else value for row in rows for value in row], *(null,) * missing)
+        size = 1 << (len(rows) - 1).bit_length()
+        return size, (*chain.from_iterable(rows), *(None,) * ((size - len(rows)) * len(self._types)))
 
     def _text(self, dialect: Dialect, size: int) -> str:
         given = text("ROWS").columns(*(column(name, kind) for name, kind in self._types.items())).subquery("given")
@@ -129,10 +121,8 @@ def _parts(rows: Sequence[Row], largest: int | None) -> Iterator[Sequence[Row]]:
         yield rows[start:]
 
 
-def prepared_for(rows: int) -> int:
-    """The next number of rows that a statement is prepared for."""
-    step = max(1, (1 << (rows - 1).bit_length()) // (2 * STEPS))
-    return -(-rows // step) * step
+def _number(row: Row) -> int:
+    return int(row[0])
 
 
 def _kind(of: Any) -> str:
