@@ -12,7 +12,7 @@ import pytest
 from tarry import Batch, Fixed, Limits, Outcome, Politeness, Request, SpecError
 from tarry.frozen import replace
 from tarry.testing.scripted import Answer, ScriptedJob
-from tarry.words import SECOND
+from tarry.words import SECOND, ErrorKind
 from tests.pollers import RUNNING, SUCCEEDED, World, polled, spec_of
 
 
@@ -74,15 +74,28 @@ def test_a_dead_host_delays_nobody_elsewhere() -> None:
     assert seen == {"dead": 16, "alive": 100}
 
 
-@pytest.mark.parametrize("lie", [-3600 * SECOND, 3600 * SECOND])
-@pytest.mark.parametrize("kind", ["poll", "submit"])
-def test_the_floor_counts_from_when_a_call_left_whatever_its_transport_says(kind: str, lie: int) -> None:
-    """One of somebody else's may tell the start of a call wrong: long before it left, or not yet come."""
-    late = [Answer(status=503 if kind == "submit" else 200, body=RUNNING, delay=4 * SECOND)] * 3
-    world = World([*late, SUCCEEDED] if kind == "poll" else [SUCCEEDED])
-    if kind == "submit":
-        world.job = ScriptedJob([SUCCEEDED], submit=[*late, {"jobId": "j1"}], clock=world.clock)
-    send, starts = world.job.send, []
+_LATE = [Answer(status=503, delay=4 * SECOND)] * 3
+_CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "poll": ({"answers": [*_LATE, SUCCEEDED]}, {}),
+    "submit": ({"submit": [*_LATE, {"jobId": "j1"}]}, {}),
+    "probe": (
+        {"submit": ErrorKind.TIMEOUT, "probe": [*_LATE, {"jobId": "j1"}]},
+        {
+            "submit": Request("POST", "https://api.example.com/jobs", json={"dataset": "orders"}),
+            "probe": Request("GET", "https://api.example.com/jobs/by-name/{key}"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", [-3600 * SECOND, 3600 * SECOND, 0.5])
+@pytest.mark.parametrize("kind", _CALLS)
+def test_the_floor_counts_from_when_a_call_left_whatever_its_transport_says(kind: str, lie: float) -> None:
+    """One of somebody else's may tell the start of a call wrong: long before it left, not yet come, or no whole number."""
+    (script, changes), starts = _CALLS[kind], list[int]()
+    world = World([SUCCEEDED])
+    world.job = ScriptedJob(**{"answers": [SUCCEEDED], "submit": {"jobId": "j1"}, **script}, clock=world.clock)
+    send = world.job.send
 
     async def misled(request: Any) -> Any:
         if request.kind == kind:
@@ -92,7 +105,7 @@ def test_the_floor_counts_from_when_a_call_left_whatever_its_transport_says(kind
 
     async def main() -> Any:
         world.job.send = misled  # type: ignore[method-assign]  # a spy
-        spec = (polled if kind == "poll" else spec_of)(strategy=Fixed("1s"), limits=Limits(min_interval="10s"))
+        spec = spec_of(strategy=Fixed("1s"), limits=Limits(min_interval="10s"), **changes)
         async with world.poller() as poller:
             return await poller.await_job("orders", spec)
 

@@ -62,8 +62,13 @@ def saying(seen: Observation, body: Json, **changes: Any) -> Observation:
 
 
 def no_earlier(seen: Observation, sent: Instant) -> Observation:
-    """The observation of a call that left at `sent`: it started no earlier, whatever a transport of somebody else's says."""
-    return seen if seen.started_at >= sent else replace(seen, started_at=sent)
+    """The observation of a call that left at `sent`: it started no earlier, whatever a transport of somebody else's says.
+
+    Nor between two microseconds: a state with such an instant could not be read again.
+    """
+    if type(seen.started_at) is int and type(seen.finished_at) is int and seen.started_at >= sent:
+        return seen
+    return replace(seen, started_at=max(int(seen.started_at), sent), finished_at=int(seen.finished_at))
 
 
 def folded(seen: Observation) -> Observation:

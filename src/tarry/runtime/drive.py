@@ -317,7 +317,7 @@ class Drive:
         hold = await self._commit(job, hold, hold.intent(intent, now), intent, now) or hold  # it never lets go of a job
         now = self._clock.now()
         if self._worker.may_send(now):
-            return hold, await self._sent(hold, call)
+            return hold, no_earlier(await self._sent(hold, call), now)
         error = CallError(ErrorKind.REFUSED, "not sent: the lease ran out while the store was slow", sent=False)
         return hold, Observation(call.kind, now, now, error=error)
 
