@@ -435,6 +435,31 @@ def test_waiting_for_a_turn_is_told_apart(library: Library) -> None:
     assert (error.kind, error.sent) == (ErrorKind.POOL, False)
 
 
+def test_a_call_starts_when_it_has_its_place(library: Library) -> None:
+    """Until then nothing of it has left: the floor between two polls counts from the end of the wait."""
+
+    async def call() -> tuple[Observation, Observation]:
+        async def the_first_hang(exchange: Exchange) -> None:
+            await (exchange.hang() if exchange.number <= made.in_flight else exchange.write(response(b"2")))
+
+        async with serve(the_first_hang) as server, transport(library) as made:
+            busy = [asyncio.create_task(made.send(get(server.origin))) for _ in range(made.in_flight)]
+            while len(server.requests) < made.in_flight:
+                server.arrived.clear()
+                await server.arrived.wait()
+            impatient, waiting = made.send(get(server.origin, timeout=SHORT)), made.send(get(server.origin))
+            others = [asyncio.create_task(impatient), asyncio.create_task(waiting)]
+            given_up: Observation = await others[0]
+            for each in busy:
+                each.cancel()
+            return given_up, await others[1]
+
+    given_up, observed = asyncio.run(call())
+    assert error_of(given_up).kind is ErrorKind.POOL
+    assert observed.body == 2
+    assert observed.started_at > given_up.finished_at
+
+
 @pytest.mark.parametrize("library", [httpx, httpx2, aiohttp])
 def test_a_full_pool_of_the_callers_client_is_told_apart(library: ModuleType) -> None:
     """It is congestion here and not there, and nothing was sent."""

@@ -56,11 +56,11 @@ def test_as_many_as_there_are_places() -> None:
 def test_who_came_first_is_first() -> None:
     """And nobody who comes later is quicker, not even before who was given the place has noticed."""
 
-    async def story(places: Places, tasks: list[asyncio.Task[None]], got: list[int]) -> None:
+    async def story(places: Places, _: list[asyncio.Task[None]], got: list[int]) -> None:
         for number in range(3):
             places.give_back()
             assert not places.take()
-            await tasks[number]
+            await turns()
             assert got == [*range(number + 1)]
         places.give_back()
         assert [places.take() for _ in range(2)] == [True, False]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import deque
 
 
 class Places:
@@ -11,8 +11,8 @@ class Places:
 
     def __init__(self, free: int) -> None:
         self._free = free
-        # Nobody stands here while a place is free: one given back goes to who waits for the longest.
-        self._line: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        # Nobody waits here while a place is free: one given back goes to who waits for the longest.
+        self._line: deque[asyncio.Future[None]] = deque()
 
     def take(self) -> bool:
         """Take a place and say so, if one is free."""
@@ -24,20 +24,18 @@ class Places:
     async def wait(self) -> None:
         """Take the next place that is given back."""
         turn = asyncio.get_running_loop().create_future()
-        self._line[turn] = None
+        self._line.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.cancelled():
-                self._line.pop(turn, None)
-            else:  # the place was given just before
+            if not turn.cancelled():  # the place was given just before
                 self.give_back()
             raise
 
     def give_back(self) -> None:
         """Leave a place to the next."""
         while self._line:
-            turn, _ = self._line.popitem(last=False)
+            turn = self._line.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return

@@ -75,6 +75,7 @@ class HttpTransport:
             with bound:
                 if not self._places.take():
                     await self._places.wait()
+                    started = self._clock.now()  # the call leaves only now
                 try:
                     call.queued = False
                     await self._sender.send(request, call)
