@@ -10,7 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import AIOHTTP, BARE, FIGURES
+from benchmarks.runner import Found
+
 ROOT = Path(__file__).parent.parent
+
+
+def test_a_ratio_is_of_one_round_and_the_figure_the_median_of_rounds() -> None:
+    """What is divided was measured in the same minutes: a machine that gets slower moves both."""
+    rounds = [(80, 100), (7, 10), (6, 10)]
+    found = Found([{AIOHTTP: {"polls_s": ours}, BARE: {"polls_s": bare}} for ours, bare in rounds])
+    assert found.value(FIGURES[0]) == 0.7
+    assert found.reading(BARE) == {"polls_s": 10}
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def copier(kind: type[T], *names: str) -> Callable[..., T]:
     For changes that every poll makes; up to 14 fields, since calls with more names are slow. Raises AttributeError for
     what is no field.
     """
-    all_ = _check(kind, names)
+    all_ = _fields_with(kind, names)
     lines = [
         f"def copier(__value, *, {', '.join(names)}):",
         "    __copied = __twin()",
@@ -81,7 +81,7 @@ def getter(kind: type[T], *names: str) -> Callable[[T], tuple[Any, ...]]:
 
     Raises AttributeError for what is no field.
     """
-    _check(kind, names)
+    _fields_with(kind, names)
     lines = ["def getter(__value):", f"    return ({', '.join(f'__value.{name}' for name in names)})"]
     return _function(kind, lines, {})
 
@@ -113,8 +113,8 @@ def _scope(all_: tuple[Field[Any], ...]) -> dict[str, Any]:
     return scope | {f"__make_{each.name}": each.default_factory for each in all_}
 
 
-def _check(kind: type[Any], names: tuple[str, ...]) -> list[str]:
-    """The names of all fields, if these are among them."""
+def _fields_with(kind: type[Any], names: tuple[str, ...]) -> list[str]:
+    """The names of all fields, which these are among."""
     all_ = [field.name for field in fields(kind)]
     if unknown := sorted({*names}.difference(all_)):
         raise AttributeError(f"{kind.__name__} has no field {unknown[0]}")
