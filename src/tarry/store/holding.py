@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, Update, select
 
+from tarry.frozen import getter
 from tarry.ports import Checkpoint, Grip
 from tarry.store import statements
 from tarry.store.batch import Batch, Make, Row, Values
@@ -40,7 +40,7 @@ _USUAL = (
 )
 _RARE_TEXTS = ("submit", "baseline", "poll", "status_url", "validators", "output", "carried")
 _NO_TEXTS = (None,) * len(_RARE_TEXTS)
-_rare_texts = attrgetter(*_RARE_TEXTS)
+_rare_texts = getter(Checkpoint, *_RARE_TEXTS)
 
 
 class Missed(Exception):
