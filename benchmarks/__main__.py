@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _measured(figures: Sequence[Figure], options: argparse.Namespace) -> int:
     runs = 1 if options.quick else options.runs
     found = run(figures, runs, quick=options.quick, tell=lambda line: print(line, file=sys.stderr))
-    text = f"{report.conditions(runs)}\n\n{report.table(figures, found)}"
+    text = f"{report.conditions(runs, len(found.rounds))}\n\n{report.table(figures, found)}"
     print(text)
     if options.write:
         report.write(_PAGE, text)

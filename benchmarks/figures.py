@@ -121,3 +121,10 @@ FIGURES = (
 
 ONCE = frozenset({"dbos_peer.restart"})
 """Parts that take minutes and are run once."""
+
+OFTEN = frozenset(
+    {BARE, BARE_HTTPX, AIOHTTP, HTTPX, PG, "durable.many_hosts"}
+    | {"loops.tenacity_aiohttp", "loops.naive_aiohttp"}
+    | {"dbos_peer.sqlite", "dbos_peer.on_postgres", "temporal_peer.activity"}
+)
+"""Parts that take seconds and whose rates are compared: a machine's moods show most in them, so they are run more often."""

@@ -49,11 +49,12 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def conditions(runs: int) -> str:
+def conditions(runs: int, rounds: int) -> str:
     """What the figures were measured on, as far as it matters."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     fsync = f"an fsync takes {_fsync_us():,.0f} µs"
-    return f"{python}, {os.cpu_count()} cores, SQLite {sqlite3.sqlite_version}, {fsync}; medians of {runs} runs."
+    medians = f"medians of {runs} runs, of {rounds} where rates are compared"
+    return f"{python}, {os.cpu_count()} cores, SQLite {sqlite3.sqlite_version}, {fsync}; {medians}."
 
 
 def _fsync_us() -> float:

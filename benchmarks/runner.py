@@ -12,11 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from statistics import median
 
-from benchmarks.figures import ONCE, Figure
+from benchmarks.figures import OFTEN, ONCE, Figure
 from benchmarks.meter import Reading
 
 _LONGEST, _LONGEST_QUICK = 300, 30
 """Seconds that a part may take."""
+
+_RATES = 3
+"""Rounds of the parts whose rates are compared, to one of all parts: they swing most."""
 
 _NOISE = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONDEVMODE", "PYTHONASYNCIODEBUG"})
 
@@ -30,21 +33,24 @@ class Found:
 
     def value(self, figure: Figure) -> float:
         """The median of what the rounds give: a ratio is of what was measured side by side, in the same minutes."""
-        return median(figure.value(readings) for readings in self.rounds)
+        complete = (readings for readings in self.rounds if readings.keys() >= set(figure.parts))
+        return median(map(figure.value, complete))
 
     def reading(self, part: str) -> Reading:
         """The medians of one part."""
-        taken = [readings[part] for readings in self.rounds]
+        taken = [readings[part] for readings in self.rounds if part in readings]
         return {name: median(reading[name] for reading in taken) for name in taken[0]}
 
 
 def run(figures: Sequence[Figure], runs: int, *, quick: bool, tell: Callable[[str], object]) -> Found:
     """Each part so many times, the parts taking turns, so that a busy moment of the machine hits all alike."""
     parts = list(dict.fromkeys(part for figure in figures for part in figure.parts))
-    found = Found()
-    for turn in range(runs):
+    found, rates = Found(), 1 if quick else _RATES
+    for turn in range(runs * rates):
         readings = {part: found.rounds[0][part] for part in ONCE.intersection(found.rounds[0])} if turn else {}
         wanted = [part for part in parts if part not in found.problems and part not in readings]
+        if turn % rates:
+            wanted = [part for part in wanted if part in OFTEN]
         with ThreadPoolExecutor(os.cpu_count() if quick else 1) as line:
             for part, reading in zip(wanted, line.map(lambda part: _once(part, quick=quick), wanted), strict=True):
                 tell(f"{part}: {_told(reading)}")

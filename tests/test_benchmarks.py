@@ -24,6 +24,13 @@ def test_a_ratio_is_of_one_round_and_the_figure_the_median_of_rounds() -> None:
     assert found.reading(BARE) == {"polls_s": 10}
 
 
+def test_a_round_that_lacks_a_part_counts_for_the_others() -> None:
+    """Some parts are measured more often than others; a figure is made of the rounds that have all of it."""
+    found = Found([{AIOHTTP: {"polls_s": 8}, BARE: {"polls_s": 10}}, {AIOHTTP: {"polls_s": 6}}])
+    assert found.value(FIGURES[0]) == 0.8
+    assert found.reading(AIOHTTP) == {"polls_s": 7}
+
+
 @pytest.mark.slow
 def test_each_figure_can_be_measured() -> None:
     """`make bench` prints a line a figure; a peer that is not installed is left out, and the line says so."""
