@@ -46,23 +46,22 @@ def _most(name: str, title: str, part: str, of: str, target: float | None, unit:
     return Figure(name, title, (part,), lambda found: found[part][of] / per, "most", target, unit)
 
 
-def _growth(name: str, title: str, parts: tuple[str, str], of: str, target: float, *, at_least: float = 0) -> Figure:
-    """How many times more the first part took than the second."""
-    first, second = parts
-    return Figure(
-        name, title, parts, lambda found: found[first][of] / max(found[second][of], at_least), "most", target, "×"
-    )
+def _growth(name: str, title: str, large: tuple[str, str], small: tuple[str, str], target: float) -> Figure:
+    """How many times more one reading is than another, each given as its part and its name there."""
+    (first, of), (second, beside) = large, small
+    parts = (first,) if first == second else (first, second)
+    return Figure(name, title, parts, lambda found: found[first][of] / found[second][beside], "most", target, "×")
 
 
 BARE, BARE_HTTPX = "loops.bare_aiohttp", "loops.bare_httpx"
 AIOHTTP, HTTPX, PG = "durable.sqlite_aiohttp", "durable.sqlite_httpx", "durable.postgres_aiohttp"
-FEW, MANY = "crowd.among_few", "crowd.among_many"
+HOSTS, AMONG = "durable.many_hosts", "crowd.among"
 
 FIGURES = (
     _ratio("sqlite", "aiohttp, SQLite ÷ a bare aiohttp loop", (AIOHTTP, BARE), 0.6),
     _ratio("postgres", "aiohttp, PostgreSQL ÷ a bare aiohttp loop", (PG, BARE), 0.6),
     _ratio("httpx", "httpx, SQLite ÷ a bare httpx loop at its best", (HTTPX, BARE_HTTPX), 0.85),
-    _growth("hosts", "httpx: CPU a poll with 1,000 hosts ÷ with one", ("durable.many_hosts", HTTPX), "cpu_us", 1.5),
+    _growth("hosts", "httpx: CPU a poll with 1,000 hosts ÷ with one", (HOSTS, "cpu_us"), (HTTPX, "cpu_us"), 1.5),
     _ratio("dbos", "aiohttp, SQLite ÷ DBOS on SQLite", (AIOHTTP, "dbos_peer.sqlite"), 30),
     _ratio("dbos-postgres", "aiohttp, PostgreSQL ÷ DBOS on PostgreSQL", (PG, "dbos_peer.on_postgres"), 30),
     _ratio("temporal", "aiohttp, SQLite ÷ Temporal's dev server", (AIOHTTP, "temporal_peer.activity"), 10),
@@ -88,14 +87,20 @@ FIGURES = (
     Figure(
         "stored",
         "memory of a waiting job that only the store holds",
-        (MANY, FEW),
-        lambda found: max(found[MANY]["rss"] - found[FEW]["rss"], 0) / found[MANY]["waiting"],
+        (AMONG,),
+        lambda found: max(found[AMONG]["rss_many"] - found[AMONG]["rss_few"], 0) / found[AMONG]["more"],
         "most",
         10,
         "B",
     ),
-    _most("rss", "memory of a worker with 10⁶ jobs in the store", MANY, "rss", 300, "MB", per=1e6),
-    _growth("waiting", "CPU a poll beside 10⁶ waiting jobs ÷ beside 10³", (MANY, FEW), "cpu_us", 1.3),
+    _most("rss", "memory of a worker with 10⁶ jobs in the store", AMONG, "rss_many", 300, "MB", per=1e6),
+    _growth(
+        "waiting",
+        "CPU a poll beside 10⁶ waiting jobs ÷ beside 10³",
+        (AMONG, "cpu_us_many"),
+        (AMONG, "cpu_us_few"),
+        1.3,
+    ),
     _most("start", "from the start to the first poll, 10⁶ jobs in the store", "crowd.first_poll", "first_s", 1, "s"),
     _most("restart", "1,000 overdue among 10⁴: all polled and written", "crowd.overdue_some", "all_s", 1.5, "s"),
     _most("restart-million", "1,000 overdue among 10⁶: all polled and written", "crowd.overdue_many", "all_s", 3, "s"),
@@ -123,8 +128,8 @@ ONCE = frozenset({"dbos_peer.restart"})
 """Parts that take minutes and are run once."""
 
 OFTEN = frozenset(
-    {BARE, BARE_HTTPX, AIOHTTP, HTTPX, PG, "durable.many_hosts"}
+    {BARE, BARE_HTTPX, AIOHTTP, HTTPX, PG, HOSTS, "alone.cpu"}
     | {"loops.tenacity_aiohttp", "loops.naive_aiohttp"}
     | {"dbos_peer.sqlite", "dbos_peer.on_postgres", "temporal_peer.activity"}
 )
-"""Parts that take seconds and whose rates are compared: a machine's moods show most in them, so they are run more often."""
+"""Parts that take seconds and do nothing but poll: a machine's moods show most in them, so they are run more often."""

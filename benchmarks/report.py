@@ -53,7 +53,7 @@ def conditions(runs: int, rounds: int) -> str:
     """What the figures were measured on, as far as it matters."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     fsync = f"an fsync takes {_fsync_us():,.0f} µs"
-    medians = f"medians of {runs} runs, of {rounds} where rates are compared"
+    medians = f"medians of {runs} runs, of {rounds} where jobs are only polled"
     return f"{python}, {os.cpu_count()} cores, SQLite {sqlite3.sqlite_version}, {fsync}; {medians}."
 
 

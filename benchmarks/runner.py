@@ -19,7 +19,7 @@ _LONGEST, _LONGEST_QUICK = 300, 30
 """Seconds that a part may take."""
 
 _RATES = 3
-"""Rounds of the parts whose rates are compared, to one of all parts: they swing most."""
+"""Rounds of the parts in `OFTEN` to one of all parts."""
 
 _NOISE = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONDEVMODE", "PYTHONASYNCIODEBUG"})
 
