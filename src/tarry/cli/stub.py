@@ -26,5 +26,6 @@ def _announce(url: str) -> None:
     say(f"A job service listens at {url}; stop it with Ctrl-C. In another terminal:")
     say(
         f"  tarry await '{url}/jobs/{{submit.body.jobId}}' --submit-url {url}/jobs --submit-json '{{}}' "
-        "--idempotent --key first-job --until body.state --succeeded SUCCEEDED --failed FAILED --result body.result"
+        "--idempotent --key first-job --until body.state --succeeded SUCCEEDED --failed FAILED "
+        "--pending QUEUED,RUNNING --result body.result"
     )
