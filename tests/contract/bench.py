@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, insert, select, text
+from sqlalchemy import Connection, event, insert, select, text
 
 from tarry.ports import Checkpoint, Event, Grip, JobRow, NewJob
 from tarry.store import MemoryStore, SqlStore
+from tarry.store.batch import Batch
 from tarry.store.mariadb import MariaDb
 from tarry.store.postgres import Postgres
 from tarry.store.rows import spec_hash
@@ -64,15 +65,28 @@ class Bench:
             (number,) = connection.scalars(select(job.c.id).where(job.c.key == key))
         self.execute(f"UPDATE tarry_job SET {change} WHERE id = {number}")
 
+    def batch_plan(self, batch: Batch, rows: Sequence[tuple[Any, ...]]) -> str:
+        """How the database would go about the statement for rows of full length."""
+        form = batch.forms[len(rows[0])]
+        with self.store._database.write() as connection:
+            words = self._analyzed(connection)
+            size, values = form._parameters(connection.dialect, rows)
+            found = connection.exec_driver_sql(f"{words} {form._text(connection.dialect, size)}", values)
+            return " | ".join(str(tuple(row)) for row in found)
+
+    def _analyzed(self, connection: Connection) -> str:
+        """Have the database look at its tables; the words that ask for a plan."""
+        connection.exec_driver_sql("ANALYZE TABLE tarry_job" if connection.dialect.name == "mysql" else "ANALYZE")
+        return "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
+
     def plan(self, statement: Any, params: dict[str, Any]) -> str:
         """How the database would go about it, some hundred rows being there."""
-        words = "EXPLAIN QUERY PLAN" if self.store._database.dialect == "sqlite" else "EXPLAIN"
 
         def explained(_connection: Any, _cursor: Any, asked: str, given: Any, *_: Any) -> tuple[str, Any]:
             return f"{words} {asked}", given
 
         with self.store._database.write() as connection:
-            connection.exec_driver_sql("ANALYZE TABLE tarry_job" if connection.dialect.name == "mysql" else "ANALYZE")
+            words = self._analyzed(connection)
             event.listen(connection, "before_cursor_execute", explained, retval=True)
             # A statement that was compiled before has columns that an explanation has not.
             found = connection.execute(statement, params, execution_options={"compiled_cache": None})

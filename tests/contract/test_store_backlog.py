@@ -87,6 +87,8 @@ WALKS = {
     "mysql": ("'tarry_job_wake', '2", "'tarry_job_owner'", "'tarry_job_finished', '2", "'PRIMARY'"),
 }
 
+_KEYS = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "Index Scan using tarry_job_pkey", "mysql": "'PRIMARY'"}
+
 
 def test_a_look_walks_along_its_index(bench: Bench) -> None:
     """However many jobs sleep or are over, none of them is visited, and nothing is sorted."""
@@ -107,6 +109,16 @@ def test_a_look_walks_along_its_index(bench: Bench) -> None:
         assert "TEMP B-TREE" not in plan
         assert "filesort" not in plan
         assert "Seq Scan on tarry_job" not in plan
+
+
+def test_a_claim_visits_the_jobs_that_it_names(bench: Bench) -> None:
+    """By their keys, among many. PostgreSQL counts on a hundred given rows, and so reads a table of a few thousand whole."""
+    first, *_ = bench.multiply(bench.store.add(new_job())[0], 10_000)
+    plan = bench.batch_plan(bench.store._sql.claim, [(first, 1, "n", 0), (first + 1, 1, "n", 0)])
+    assert _KEYS[bench.store._database.dialect] in plan
+    assert "SCAN tarry_job" not in plan
+    assert "Seq Scan on tarry_job" not in plan
+    assert "'ALL', 'PRIMARY'" not in plan
 
 
 def test_a_round_visits_no_job_that_nobody_holds(bench: Bench) -> None:

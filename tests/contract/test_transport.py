@@ -218,6 +218,33 @@ def test_an_error_page_that_cannot_be_read_leaves_its_status(library: Library) -
     assert observation.error is None
 
 
+@pytest.mark.parametrize("ending", ["cut", "stalled"])
+def test_an_error_page_that_never_ends_leaves_its_status(library: Library, ending: str) -> None:
+    """Cut on the wire, or longer than the call's time: a 429 stays one, with its hint."""
+
+    async def broken_off(exchange: Exchange) -> None:
+        await exchange.write(response(b"try later", "Retry-After: 7", "429 Slow Down")[:-5])
+        if ending == "stalled":
+            await exchange.hang()
+        exchange.writer.close()
+
+    observation, _ = seen(library, broken_off, timeout=SECOND // 2)
+    assert (observation.status, observation.headers["retry-after"], observation.body) == (429, "7", None)
+    assert observation.error is None
+
+
+def test_a_good_answer_that_breaks_off_is_an_error(library: Library) -> None:
+    """The status stays known, and that the request was sent."""
+
+    async def broken_off(exchange: Exchange) -> None:
+        await exchange.write(response(b'{"state": "SUCCEEDED"}')[:-5])
+        exchange.writer.close()
+
+    observation, _ = seen(library, broken_off)
+    assert (observation.status, observation.body) == (200, None)
+    assert (error_of(observation).kind, error_of(observation).sent) == (ErrorKind.PROTOCOL, True)
+
+
 def test_an_endless_body_is_stopped_early(library: Library) -> None:
     """The transport hangs up once it has read enough, long before the call's time is over."""
 

@@ -88,7 +88,7 @@ _CALLS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("lie", [-3600 * SECOND, 3600 * SECOND, 0.5])
+@pytest.mark.parametrize("lie", [-3600 * SECOND, 3600 * SECOND, 0.5, float("nan"), float("inf")])
 @pytest.mark.parametrize("kind", _CALLS)
 def test_the_floor_counts_from_when_a_call_left_whatever_its_transport_says(kind: str, lie: float) -> None:
     """One of somebody else's may tell the start of a call wrong: long before it left, not yet come, or no whole number."""

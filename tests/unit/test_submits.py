@@ -10,7 +10,7 @@ from tarry import Acceptors, Batch, Errors, Expression, Fixed, Hints, Limits, Ma
 from tarry.core import Call, CallError, Stop, sending
 from tarry.core.observation import Observation
 from tarry.core.spec import JobSpec
-from tarry.words import SECOND, CallKind, ErrorKind, Phase
+from tarry.words import SECOND, CallKind, ErrorKind, Instant, Phase
 from tests.unit.scripted import DONE, FAILED, GET, POST, RUNNING, Answer, Script, broken, http, returned, spec, state
 
 ACCEPTED = http(202, {"jobId": "j1"})
@@ -216,6 +216,42 @@ def test_each_lost_answer_is_probed_for(answer: Answer) -> None:
     script.play(answer, http(200, {"jobId": "j7"}))
     assert at(script, CallKind.PROBE) == [1]
     assert script.state.phase is Phase.WAITING
+
+
+def cut_off(status: int = 201, headers: dict[str, str] | None = None) -> Answer:
+    """The head of an answer, whose body never came as a whole."""
+
+    def answered(call: CallKind, now: Instant) -> Observation:
+        return Observation(call, now, now, status, headers or {}, error=CallError(ErrorKind.PROTOCOL, "it broke off"))
+
+    return answered
+
+
+@pytest.mark.parametrize(
+    ("fields", "calls"),
+    [
+        ({"probe": PROBE}, ["submit", "probe", "poll"]),
+        ({"submit": IDEMPOTENT}, ["submit", "submit", "poll"]),
+        ({}, ["submit"]),
+    ],
+    ids=["probe", "idempotent", "neither"],
+)
+def test_an_accepted_submit_that_does_not_say_which_job_is_lost(fields: dict[str, Any], calls: list[str]) -> None:
+    """Its status came and its body broke off: the job is there, and nobody knows where to look for it."""
+    script = Script(spec(**{"submit": POST, "poll": POLL, "strategy": Fixed("10s"), **fields}))
+    script.play(cut_off(), *[http(200, {"jobId": "j7"}), DONE][: len(calls) - 1])
+    assert kinds(script) == calls
+    assert script.state.outcome is (Outcome.SUCCEEDED if fields else Outcome.SUBMIT_UNKNOWN)
+
+
+def test_an_accepted_submit_that_broke_off_after_what_counts_is_accepted() -> None:
+    """The poll takes only a header of it, or nothing."""
+    poll = Request("GET", "https://api.example.com/jobs/{submit.headers.x-job}")
+    for fields, headers in (({"poll": poll}, {"x-job": "j7"}), ({"poll": GET}, {})):
+        script = Script(spec(**{"submit": POST, "strategy": Fixed("10s"), **fields}))
+        script.play(cut_off(202, headers), DONE)
+        assert kinds(script) == ["submit", "poll"]
+        assert script.state.outcome is Outcome.SUCCEEDED
 
 
 def test_a_503_says_when_to_probe() -> None:

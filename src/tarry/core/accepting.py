@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 from tarry.core.answers import Answers, answer
 from tarry.core.batch import Batch
@@ -43,7 +44,7 @@ def read_baseline(spec: JobSpec, seen: Observation) -> Meaning:
 
 def read_submit(spec: JobSpec, state: JobState, seen: Observation) -> Meaning:
     """What a submit's answer means; `state.submit_tries` counts this one."""
-    if seen.status is not None:
+    if seen.status is not None and not _is_cut_off(spec, seen):
         return _read_submit_status(spec, state, seen.status)
     if seen.error is None:
         return Meaning.ACCEPTED
@@ -64,7 +65,19 @@ def read_probe(spec: JobSpec, key: str, seen: Observation, answers: Answers) -> 
     if seen.status is not None and not is_accepted(spec.probe, seen.status):
         return Meaning.AGAIN
     values = {**answers.values(key, spec.input), "submit": answer(seen)}
-    return Meaning.ACCEPTED if all(is_filled(text, "submit", values) for text in _texts(spec)) else Meaning.MISSING
+    return Meaning.ACCEPTED if _says_which(spec, values) else Meaning.MISSING
+
+
+def _is_cut_off(spec: JobSpec, seen: Observation) -> bool:
+    """Whether the submit was accepted, but the answer broke off before it said which job that is: then it is lost."""
+    if seen.error is None or seen.status is None or not is_accepted(spec.submit, seen.status):
+        return False
+    return not _says_which(spec, {"submit": answer(seen)})
+
+
+def _says_which(spec: JobSpec, values: Mapping[str, Any]) -> bool:
+    """Whether there is all that the poll takes from the submit's answer."""
+    return all(is_filled(text, "submit", values) for text in _texts(spec))
 
 
 def _texts(spec: JobSpec) -> Iterable[str]:

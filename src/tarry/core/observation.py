@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from tarry.frozen import copier, quick, replace
@@ -68,7 +69,13 @@ def no_earlier(seen: Observation, sent: Instant) -> Observation:
     """
     if type(seen.started_at) is int and type(seen.finished_at) is int and seen.started_at >= sent:
         return seen
-    return replace(seen, started_at=max(int(seen.started_at), sent), finished_at=int(seen.finished_at))
+    started, finished = _whole(seen.started_at, sent), _whole(seen.finished_at, sent)
+    return replace(seen, started_at=max(started, sent), finished_at=finished)
+
+
+def _whole(at: object, otherwise: Instant) -> Instant:
+    """The instant, or another in place of what is none."""
+    return int(at) if isinstance(at, int) or (isinstance(at, float) and isfinite(at)) else otherwise
 
 
 def folded(seen: Observation) -> Observation:

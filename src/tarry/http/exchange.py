@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from tarry.core.observation import CallError
-from tarry.http.body import EMPTY, BodyError, Decoder, parse, unpacked
+from tarry.http.body import EMPTY, Decoder, parse, unpacked
 from tarry.http.head import read_headers
 from tarry.ports import Prepared
 from tarry.words import ErrorKind
@@ -59,19 +59,19 @@ class Call:
         The body comes off the wire, or at once where all of it is there; `is_unpacked` says that somebody has read
         it before, and unpacked it.
         """
-        try:
-            self.status = status
-            self.headers = read_headers(headers)
-            coding = "" if is_unpacked else self.headers.get("content-encoding", "")
-            if isinstance(body, bytes):
-                raw = unpacked(body, coding, self._max_body)
-            else:
-                raw = await self._collected(body, coding)
-            self.body = parse(raw, self.headers.get("content-type", ""), self._redact)
-        except BodyError:
-            # What is not 2xx is judged by its status: an error page that cannot be read takes nothing away from it.
-            if 200 <= status < 300:
-                raise
+        self.status = status
+        self.headers = read_headers(headers)
+        coding = "" if is_unpacked else self.headers.get("content-encoding", "")
+        if isinstance(body, bytes):
+            raw = unpacked(body, coding, self._max_body)
+        else:
+            raw = await self._collected(body, coding)
+        self.body = parse(raw, self.headers.get("content-type", ""), self._redact)
+
+    @property
+    def is_told_by_status(self) -> bool:
+        """Whether an answer came that is not 2xx: an error page that cannot be read takes nothing away from that."""
+        return self.status is not None and not 200 <= self.status < 300
 
     def failed(self, error: CallError) -> CallError:
         """The error, corrected by what is known of how far the request came."""

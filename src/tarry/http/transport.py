@@ -82,7 +82,8 @@ class HttpTransport:
                 finally:
                     self._places.give_back()
         except Exception as raised:  # noqa: BLE001  # the port promises an observation, whatever a library raises
-            error = self._judged(raised, request, call, is_over=bound.is_over)
+            if not call.is_told_by_status:
+                error = self._judged(raised, request, call, is_over=bound.is_over)
         finally:
             calling.reset(token)
         return _observation(
