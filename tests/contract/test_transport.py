@@ -135,7 +135,7 @@ def test_an_answer_is_an_observation(library: Library) -> None:
     )
     assert observation == Observation(
         CallKind.POLL,
-        1,
+        observation.started_at,
         observation.finished_at,
         status=202,
         headers={"content-length": "10", "x-one": "1, 2"},
@@ -143,7 +143,7 @@ def test_an_answer_is_an_observation(library: Library) -> None:
         is_json=True,
         url=f"{server.origin}/jobs/7",
     )
-    assert observation.finished_at > 1
+    assert 0 < observation.started_at < observation.finished_at
     assert len(server.requests) == 1
 
 
@@ -487,17 +487,19 @@ def test_a_call_starts_when_it_has_its_place(library: Library) -> None:
     assert observed.started_at > given_up.finished_at
 
 
+def narrow(library: ModuleType) -> dict[str, Any]:
+    """What makes a client have one connection."""
+    if library is aiohttp:
+        return {"connector": aiohttp.TCPConnector(limit=1)}
+    return {"limits": library.Limits(max_connections=1)}
+
+
 @pytest.mark.parametrize("library", [httpx, httpx2, aiohttp])
 def test_a_full_pool_of_the_callers_client_is_told_apart(library: ModuleType) -> None:
     """It is congestion here and not there, and nothing was sent."""
 
-    def narrow() -> dict[str, Any]:
-        if library is aiohttp:
-            return {"connector": aiohttp.TCPConnector(limit=1)}
-        return {"limits": library.Limits(max_connections=1)}
-
     async def call() -> Observation:
-        async with serve(hang) as server, transport(library, client=narrow()) as made:
+        async with serve(hang) as server, transport(library, client=narrow(library)) as made:
             busy = asyncio.create_task(made.send(get(server.origin)))
             await server.arrived.wait()
             # The pool is given nine tenths of the time: the last one must be long enough for whoever is slow to wake.
@@ -508,6 +510,34 @@ def test_a_full_pool_of_the_callers_client_is_told_apart(library: ModuleType) ->
 
     error = error_of(asyncio.run(call()))
     assert (error.kind, error.sent) == (ErrorKind.POOL, False)
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2, aiohttp])
+def test_a_call_starts_when_the_callers_pool_lets_it_go(library: ModuleType) -> None:
+    """What it waited for a connection there is no part of it: the floor to the next poll counts from when it left."""
+    answered, clock = asyncio.Event(), Ticks()
+    clock.now = lambda: 0
+
+    async def in_turn(exchange: Exchange) -> None:
+        await answered.wait()
+        await exchange.write(response(b"{}"))
+
+    async def call() -> list[Observation]:
+        client = client_of(library, **narrow(library))
+        made = HttpTransport(client, clock=clock)
+        async with serve(in_turn) as server:
+            first = asyncio.create_task(made.send(get(server.origin)))
+            await server.arrived.wait()
+            second = asyncio.create_task(made.send(get(server.origin)))
+            await asyncio.wait([second], timeout=0)
+            clock.now = lambda: 7 * SECOND
+            answered.set()
+            found = [await first, await second]
+            await (client.close if library is aiohttp else client.aclose)()
+            return found
+
+    first, second = asyncio.run(call())
+    assert (first.started_at, second.started_at, second.status) == (0, 7 * SECOND, 200)
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])

@@ -91,9 +91,9 @@ async def _sent(
 ) -> Any:
     """The open response."""
     url = _url(request.url)
-    call.left = False
+    call.left, has_waited = False, _is_full(session.connector)
     try:
-        return await session.request(
+        response = await session.request(
             request.method,
             url,
             data=request.content,
@@ -113,6 +113,9 @@ async def _sent(
         if _is_full(session.connector):
             raise NotSent(ErrorKind.POOL, "no free connection here") from error
         raise
+    if has_waited:
+        call.leave()  # nothing told when it had its connection
+    return response
 
 
 async def _read(response: Any, call: Call) -> None:

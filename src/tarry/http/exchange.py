@@ -9,7 +9,7 @@ from typing import Protocol
 from tarry.core.observation import CallError
 from tarry.http.body import EMPTY, Decoder, parse, unpacked
 from tarry.http.head import read_headers
-from tarry.ports import Prepared
+from tarry.ports import Clock, Prepared
 from tarry.words import ErrorKind
 
 ENCODING = ("Accept-Encoding", "gzip, identity")
@@ -34,17 +34,24 @@ class NotSent(Exception):
 class Call:
     """One call: how far it has come, what it may claim when it breaks off, and what its answer brought by then."""
 
-    __slots__ = ("_max_body", "_redact", "body", "headers", "left", "queued", "status")
+    __slots__ = ("_clock", "_max_body", "_redact", "body", "headers", "left", "queued", "started_at", "status")
 
-    def __init__(self, max_body: int, redact: Callable[[str], str]) -> None:
+    def __init__(self, max_body: int, redact: Callable[[str], str], clock: Clock) -> None:
         self._max_body = max_body
         self._redact = redact
+        self._clock = clock
+        self.started_at = clock.now()
         self.queued = True
         # Whether a byte of the request can have left; None while nobody knows, and the error has to tell.
         self.left: bool | None = None
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
         self.body = EMPTY
+
+    def leave(self) -> None:
+        """The request leaves now, or has left since: whatever it waited for, a connection or a place in a pool."""
+        self.left = True
+        self.started_at = self._clock.now()
 
     async def read(
         self,

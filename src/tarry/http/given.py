@@ -83,7 +83,7 @@ class Progress:
     async def trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Told by the pool what it is about to do, and what came of it."""
         if event.endswith("send_request_headers.started"):
-            self._call.left = True
+            self._call.leave()
         elif self._call.left is None:
             self._call.left = False
         if event.endswith("connect_tcp.complete"):

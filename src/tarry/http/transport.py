@@ -67,15 +67,14 @@ class HttpTransport:
 
     async def send(self, request: Prepared) -> Observation:
         """Send once. A failure is an observation with an error; only cancellation is raised."""
-        started = self._clock.now()
-        call, error = Call(self._max_body, self._redact), None
+        call, error = Call(self._max_body, self._redact, self._clock), None
         bound = self._bounds.of(request.timeout / SECOND)
         token = calling.set(True)
         try:
             with bound:
                 if not self._places.take():
                     await self._places.wait()
-                    started = self._clock.now()  # the call leaves only now
+                    call.started_at = self._clock.now()  # it leaves only now
                 try:
                     call.queued = False
                     await self._sender.send(request, call)
@@ -88,7 +87,7 @@ class HttpTransport:
             calling.reset(token)
         return _observation(
             kind=request.kind,
-            started_at=started,
+            started_at=call.started_at,
             finished_at=self._clock.now(),
             status=call.status,
             headers=self._without_secrets(call.headers),
