@@ -87,7 +87,11 @@ WALKS = {
     "mysql": ("'tarry_job_wake', '2", "'tarry_job_owner'", "'tarry_job_finished', '2", "'PRIMARY'"),
 }
 
-_KEYS = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "Index Scan using tarry_job_pkey", "mysql": "'PRIMARY'"}
+_KEYS = {
+    "sqlite": "INTEGER PRIMARY KEY",
+    "postgresql": "Index Scan using tarry_job_pkey",
+    "mysql": "'tarry_job', 'eq_ref', 'PRIMARY",
+}
 
 
 def test_a_look_walks_along_its_index(bench: Bench) -> None:
@@ -118,7 +122,6 @@ def test_a_claim_visits_the_jobs_that_it_names(bench: Bench) -> None:
     assert _KEYS[bench.store._database.dialect] in plan
     assert "SCAN tarry_job" not in plan
     assert "Seq Scan on tarry_job" not in plan
-    assert "'ALL', 'PRIMARY'" not in plan
 
 
 def test_a_round_visits_no_job_that_nobody_holds(bench: Bench) -> None:
