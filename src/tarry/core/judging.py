@@ -43,6 +43,7 @@ class Sort(StrEnum):
 
 _JUDGED = Sort.JUDGED
 _SPECIAL = frozenset({Verdict.TRANSIENT, Verdict.NOT_FOUND, Verdict.REDIRECT})
+_GOES_ON = frozenset({Verdict.PENDING, Verdict.BLOCKED, Verdict.UNKNOWN})
 _SORTS = {401: Sort.DENIED, 403: Sort.DENIED, 404: Sort.MISSING, 410: Sort.GONE}
 
 
@@ -88,6 +89,13 @@ def read_poll(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Fi
         return _failed(ErrorKind.BAD_BODY, f"not JSON: {excerpt(seen)}")
     finding = judged(spec.until, document, redirects=spec.redirect is not None)
     return finding if is_plain or _has_judged(finding) else _unjudged(spec, seen)
+
+
+def lasting(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Judgement | None:
+    """What each answer with this status and body means to the job; None where there is more to it, or where it ends it."""
+    finding = read_poll(spec, seen, document) if spec.is_told_by_body else None
+    judgement = None if finding is None or finding.sort is not _JUDGED else finding.judgement
+    return None if judgement is None or judgement.verdict not in _GOES_ON else judgement
 
 
 def _has_judged(finding: Finding) -> bool:

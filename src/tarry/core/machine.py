@@ -15,9 +15,10 @@ from __future__ import annotations
 from tarry.core import cadence
 from tarry.core.answers import Answers
 from tarry.core.ending import Next, end
+from tarry.core.judgement import Judgement
 from tarry.core.moves import IllegalMove, Move, move
 from tarry.core.observation import Observation
-from tarry.core.polls import polled
+from tarry.core.polls import polled, repeated
 from tarry.core.resuming import resume, scheduled
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
@@ -81,13 +82,15 @@ def step(
     seen: Observation,
     now: Instant,
     answers: Answers = _NONE,
+    known: Judgement | None = None,
 ) -> Next:
     """Judge what a call saw; the new state and what comes next.
 
-    `answers` holds what was answered before. A poll is counted here. Raises `IllegalMove` when the state awaits no such call.
+    `answers` holds what was answered before, `known` is what `judging.lasting` said of the last answer, where this one
+    repeats it: it is not read again. A poll is counted here. Raises `IllegalMove` when the state awaits no such call.
     """
     if seen.kind is _POLL:
-        return polled(spec, state, seen, now, answers)
+        return polled(spec, state, seen, now, answers) if known is None else repeated(spec, state, known, seen, now)
     match seen.kind:
         case CallKind.SUBMIT:
             sent = sending(state, CallKind.SUBMIT, now) if state.phase is Phase.SUBMITTING else state

@@ -78,11 +78,16 @@ def _whole(at: object, otherwise: Instant) -> Instant:
     return int(at) if isinstance(at, int) or (isinstance(at, float) and isfinite(at)) else otherwise
 
 
+def is_folded(seen: Observation) -> bool:
+    """Whether the text of a body stands for it."""
+    return seen.text is not None and seen.body is None
+
+
 def folded(seen: Observation) -> Observation:
     """The observation while it has to wait: its text in place of a body, which takes a multiple of the memory."""
-    return seen if seen.text is None else _with_body(seen, body=None)
+    return seen if seen.text is None or seen.body is None else _with_body(seen, body=None)
 
 
 def unfolded(seen: Observation) -> Observation:
     """The whole of an observation that was folded."""
-    return seen if seen.text is None else _with_body(seen, body=json.loads(seen.text))
+    return seen if seen.text is None or seen.body is not None else _with_body(seen, body=json.loads(seen.text))

@@ -73,6 +73,13 @@ def polled(spec: JobSpec, state: JobState, seen: Observation, now: Instant, answ
             return _failed(spec, state, finding, seen, now)
 
 
+def repeated(spec: JobSpec, state: JobState, known: Judgement, seen: Observation, now: Instant) -> Next:
+    """Count a poll whose answer repeats one that was `known` to mean this. Raises `IllegalMove`."""
+    if state.phase not in POLLED:
+        raise IllegalMove(state.phase, _SENT)
+    return _judged(spec, state, known, seen, now, {})  # what it shows for people was noted when it was read
+
+
 def _lead(spec: JobSpec, key: str, finding: Finding, seen: Observation, answers: Answers) -> Finding:
     """What a judged answer means that may move the status URL: where it leads nowhere, a failed poll."""
     judgement = finding.judgement

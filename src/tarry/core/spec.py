@@ -178,6 +178,13 @@ class JobSpec(Model):
         is_revalidated = isinstance(self.poll, Request) and self.poll.is_revalidated
         return not (self.reads_baseline or "poll" in self.named or is_revalidated)
 
+    @cached_property
+    def is_told_by_body(self) -> bool:
+        """Whether the status and the body of an answer to a poll tell all that it means, each time anew."""
+        read = self.until.roots | (frozenset() if self.progress is None else roots_of(self.progress))
+        tells_more = self.redirect is not None or self.hints.path is not None or not read <= _TOLD_BY_BODY
+        return self.is_plain(_POLL) and self.is_forgetful and not tells_more
+
     @property
     def functions(self) -> tuple[Function, ...]:
         """All callables that the spec names."""
@@ -338,6 +345,9 @@ class JobSpec(Model):
             return "needs a submit; add one, or write the URL with {input…} or {key}"
         return None
 
+
+_TOLD_BY_BODY = frozenset({"status", "body", "input", "submit"})
+"""What stays the same in the document as long as status and body do."""
 
 _ANSWERED_BEFORE: dict[str, frozenset[str]] = {
     "baseline": frozenset(),

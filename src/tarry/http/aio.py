@@ -22,6 +22,14 @@ IN_FLIGHT = 64
 """Calls at once."""
 
 _MAX_HEADER = 64 << 10  # bytes of one
+_AS_IT_COMES: dict[str, Any] = {
+    "raise_for_status": False,
+    "auto_decompress": False,
+    "max_line_size": _MAX_HEADER,
+    "max_field_size": _MAX_HEADER,
+}
+"""How a session takes answers in: whatever their status, as they are packed."""
+
 _POOL_SHARE = 0.9  # of the call's time, so that a full pool or a slow connection is noticed before the call is cut
 _NO_TYPE = ("Content-Type",)  # of a request without a body
 _DIGITS_AND_DOTS = re.compile(r"[0-9.]+")
@@ -44,8 +52,11 @@ class GivenSession:
             raise NotSent(ErrorKind.CONNECT, "the client is closed")
         # A middleware of a call replaces those of the session, so theirs are named here, around ours.
         around = self._session._middlewares  # noqa: SLF001  # nothing else names them
-        headers = [*request.headers, ENCODING]
-        await _read(await _sent(self._session, request, headers, call, around), call)
+        headers, has_waited = [*request.headers, ENCODING], _is_full(self._session.connector)
+        response = await _sent(self._session, request, headers, call, around, **_AS_IT_COMES)
+        if has_waited:
+            call.leave()  # nothing told when it had its connection
+        await _read(response, call)
 
     async def aclose(self) -> None:
         """Nothing: the session is the caller's."""
@@ -82,30 +93,33 @@ class OwnSession:
             headers=[ENCODING],
             cookie_jar=aiohttp.DummyCookieJar(),  # one job's cookies are not another's
             trust_env=False,
+            **_AS_IT_COMES,
         )
         return session
 
 
 async def _sent(
-    session: Any, request: Prepared, headers: Iterable[tuple[str, str]], call: Call, around: Sequence[Any] = ()
+    session: Any,
+    request: Prepared,
+    headers: Iterable[tuple[str, str]],
+    call: Call,
+    around: Sequence[Any] = (),
+    **unlike: Any,
 ) -> Any:
-    """The open response."""
+    """The open response; `unlike` is what the session would do otherwise by itself."""
     url = _url(request.url)
-    call.left, has_waited = False, _is_full(session.connector)
+    call.left = False
     try:
-        response = await session.request(
+        return await session.request(
             request.method,
             url,
             data=request.content,
             headers=headers,
             allow_redirects=False,
-            raise_for_status=False,
             skip_auto_headers=None if request.method == "GET" else _NO_TYPE,
-            auto_decompress=False,
-            max_line_size=_MAX_HEADER,
-            max_field_size=_MAX_HEADER,
             timeout=_timeout(request.timeout, request.connect_timeout, request.read_timeout),
             middlewares=(*around, _Once(call, url, is_poll=request.kind is CallKind.POLL)),
+            **unlike,
         )
     except _Broken as broken:
         raise broken.error from None
@@ -113,9 +127,6 @@ async def _sent(
         if _is_full(session.connector):
             raise NotSent(ErrorKind.POOL, "no free connection here") from error
         raise
-    if has_waited:
-        call.leave()  # nothing told when it had its connection
-    return response
 
 
 async def _read(response: Any, call: Call) -> None:

@@ -34,9 +34,21 @@ class NotSent(Exception):
 class Call:
     """One call: how far it has come, what it may claim when it breaks off, and what its answer brought by then."""
 
-    __slots__ = ("_clock", "_max_body", "_redact", "body", "headers", "left", "queued", "started_at", "status")
+    __slots__ = (
+        "_clock",
+        "_known",
+        "_max_body",
+        "_redact",
+        "body",
+        "headers",
+        "left",
+        "queued",
+        "started_at",
+        "status",
+    )
 
-    def __init__(self, max_body: int, redact: Callable[[str], str], clock: Clock) -> None:
+    def __init__(self, max_body: int, redact: Callable[[str], str], clock: Clock, known: int | None = None) -> None:
+        self._known = known
         self._max_body = max_body
         self._redact = redact
         self._clock = clock
@@ -73,7 +85,7 @@ class Call:
             raw = unpacked(body, coding, self._max_body)
         else:
             raw = await self._collected(body, coding)
-        self.body = parse(raw, self.headers.get("content-type", ""), self._redact)
+        self.body = parse(raw, self.headers.get("content-type", ""), self._redact, self._known)
 
     @property
     def is_told_by_status(self) -> bool:

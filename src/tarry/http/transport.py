@@ -67,7 +67,7 @@ class HttpTransport:
 
     async def send(self, request: Prepared) -> Observation:
         """Send once. A failure is an observation with an error; only cancellation is raised."""
-        call, error = Call(self._max_body, self._redact, self._clock), None
+        call, error = Call(self._max_body, self._redact, self._clock, request.known), None
         bound = self._bounds.of(request.timeout / SECOND)
         token = calling.set(True)
         try:

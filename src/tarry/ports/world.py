@@ -28,7 +28,11 @@ class Clock(Protocol):
 @quick
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One HTTP request, ready to send; it may hold secrets, so its repr hides all but the origin."""
+    """One HTTP request, ready to send; it may hold secrets, so its repr hides all but the origin.
+
+    `known` is the digest of the last answer, where whoever asks needs no `body` of one that says the same, byte for
+    byte: its `text` is enough.
+    """
 
     kind: CallKind
     method: str
@@ -38,6 +42,7 @@ class Prepared:
     timeout: Micros = 30 * SECOND
     connect_timeout: Micros | None = None
     read_timeout: Micros | None = None
+    known: int | None = field(default=None, compare=False, repr=False)
 
 
 class Transport(Protocol):

@@ -15,9 +15,10 @@ from tarry.core.request import Request
 from tarry.core.spec import JobSpec
 from tarry.core.status_url import current, home_of
 from tarry.core.templates import TemplateError, render_json
-from tarry.frozen import quick
+from tarry.frozen import quick, replace
 from tarry.http.prepare import CallRefused, prepare
 from tarry.http.secrets import Secrets
+from tarry.http.transport import HttpTransport
 from tarry.ports import Clock, Prepared, Transport
 from tarry.runtime.aside import Aside
 from tarry.runtime.batches import Batches, Member
@@ -31,12 +32,18 @@ from tarry.words import SECOND, CallKind, ErrorKind, Json, Micros, micros
 class Ready:
     """A poll that goes out the same each time, as long as the job's spec and answers stay what they are.
 
-    `host` is where it goes to, `timeout` (microseconds) that of the call it was made for.
+    `host` is where it goes to, `timeout` (microseconds) that of the call it was made for. `is_spared` says that the
+    transport is ours, which leaves the body out of an answer that is known.
     """
 
     request: Prepared
     host: str
     timeout: Micros
+    is_spared: bool = False
+
+    def knowing(self, digest: int | None) -> Ready:
+        """The poll of somebody who knows what an answer with this digest means."""
+        return self if digest == self.request.known else replace(self, request=replace(self.request, known=digest))
 
 
 class Calls:
@@ -45,6 +52,7 @@ class Calls:
     def __init__(self, transport: Transport, secrets: Secrets, clock: Clock, aside: Aside, hosts: Hosts) -> None:
         self._aside = aside
         self._transport = transport
+        self._is_spared = type(transport) is HttpTransport  # one around it may look at each body
         self._secrets = secrets
         self._clock = clock
         self._batches = Batches(self._asked, hosts, clock)
@@ -74,7 +82,7 @@ class Calls:
             prepared = self._filled(spec, request, call, values, answers)
         except CallRefused:  # as it will be when it is made
             return None
-        return Ready(prepared, host_of(request, values, current(spec, answers)), call.timeout)
+        return Ready(prepared, host_of(request, values, current(spec, answers)), call.timeout, self._is_spared)
 
     def send(self, ready: Ready) -> Awaitable[Observation]:
         """The poll that is ready, made."""

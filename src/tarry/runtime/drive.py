@@ -275,8 +275,12 @@ class Drive:
         """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
         while True:
             hold, seen, now = made.hold, made.seen, self._clock.now()
+            known = hold.known_of(seen)
+            if known is None:
+                seen = unfolded(seen)
             if _is_light(hold.spec, seen):
-                state, decision = step(hold.spec, hold.state, seen, now, hold.answers)
+                state, decision = step(hold.spec, hold.state, seen, now, hold.answers, known)
+                known = known or hold.lasting(seen)
             else:
                 state, decision = await self._judged_aside(hold, made.call, seen)
                 now = self._clock.now()
@@ -287,12 +291,11 @@ class Drive:
             try:
                 after = await self._commit(job, hold, write, state, now)
             except _Commanded as commanded:
-                made.seen = unfolded(made.seen)
                 if commanded.hold.spec.poll != hold.spec.poll:
                     made.seen = unmarked(made.seen)
                 made.hold = commanded.hold
             else:
-                return after and after.showing(shown)
+                return after and after.showing(shown, known, made.seen.digest)
 
     async def _permitted(self, job: Followed, hold: Hold) -> Hold:
         """Commit the right to make one poll."""

@@ -12,9 +12,11 @@ from tarry.core.decision import Decision, Wait
 from tarry.core.deliveries import owed
 from tarry.core.document import document
 from tarry.core.fetching import is_fetched
+from tarry.core.judgement import Judgement
+from tarry.core.judging import lasting
 from tarry.core.keeping import kept
 from tarry.core.moves import POLLED
-from tarry.core.observation import Observation
+from tarry.core.observation import Observation, is_folded, unfolded
 from tarry.core.output import output_of
 from tarry.core.spec import JobSpec
 from tarry.core.state import JobState
@@ -55,7 +57,8 @@ class Hold:
     """A held job between two commits; every commit gives a new one.
 
     `permit` is true while one poll is reserved and unspent; `answers` is what was answered so far; `shown`
-    tells the last answer from others without reading its body, if it can be told. `ready` is the last poll, if the
+    tells the last answer from others without reading its body, if it can be told; `known` is what it meant, if one
+    that repeats it means the same. `ready` is the last poll, if the
     next one can go out as it did. `step` and `timeline` are those of the row, which each commit changes.
     """
 
@@ -67,6 +70,7 @@ class Hold:
     answers: Answers
     timeline: str | None
     shown: int | None = None
+    known: Judgement | None = None
     ready: Ready | None = None
 
     @classmethod
@@ -164,9 +168,25 @@ class Hold:
             ready=self.ready if answers is self.answers else None,
         )
 
-    def showing(self, shown: int | None) -> Self:
-        """The hold after an answer was committed; `shown` is its digest."""
-        return self if shown == self.shown else replace(self, shown=shown)
+    def known_of(self, seen: Observation) -> Judgement | None:
+        """What an answer without its body means: it repeats the last one."""
+        return self.known if is_folded(seen) and digest_of(seen) == self.shown else None
+
+    def lasting(self, seen: Observation) -> Judgement | None:
+        """What the next answer that repeats this one will mean, once one has; None where that has to be read."""
+        if self.shown is None or self.ready is None or not self.ready.is_spared or digest_of(seen) != self.shown:
+            return None
+        return lasting(self.spec, seen, document(self.spec, self.state.polls, seen, self.answers))
+
+    def showing(self, shown: int | None, known: Judgement | None = None, digest: int | None = None) -> Self:
+        """The hold after an answer was committed: `shown` tells it from others, `known` is what it lastingly means.
+
+        `digest` is that of its body.
+        """
+        if shown == self.shown and known is self.known:
+            return self
+        ready = None if self.ready is None else self.ready.knowing(None if known is None else digest)
+        return replace(self, shown=shown, known=known, ready=ready)
 
     def _write(
         self,
@@ -209,7 +229,7 @@ class Hold:
         # An answer on the way to the job is shown as its last one only where no other will come.
         if (seen.kind is not _POLL and not is_over) or is_unchanged(seen, self.answers):
             return None
-        last = encode_observation(seen, self.spec.keep)
+        last = encode_observation(unfolded(seen), self.spec.keep)
         # One that says what the last one said is written when the job is over, with its own times.
         return last if is_over or said(last) != self.entry.said else None
 
