@@ -64,7 +64,7 @@ async def overdue_many(scale: Scale) -> Reading:
 
 async def _restart(waiting: int, overdue: int) -> Reading:
     with sqlite_file() as store, serving() as service:
-        now, spec = SystemClock().now(), spec_of(service.template, every="1h")
+        now, spec = SystemClock().now(), spec_of(service.template(), every="1h")
         await fill(store, spec, waiting, now + hours(1), hours(1), "waiting")
         await fill(store, spec, overdue, now - hours(1), hours(1) // 2, "overdue")
         begun = monotonic()

@@ -26,6 +26,12 @@ async def sqlite_aiohttp(scale: Scale) -> Reading:
         return await polled(store, scale, client="aiohttp")
 
 
+async def sqlite_changing(scale: Scale) -> Reading:
+    """With aiohttp, and no answer like the one before: each is read, judged and kept."""
+    with sqlite_file() as store:
+        return await polled(store, scale, path="changing", client="aiohttp")
+
+
 async def postgres_aiohttp(scale: Scale) -> Reading:
     """The same on PostgreSQL."""
     with postgres() as store:
@@ -38,10 +44,12 @@ async def many_hosts(scale: Scale) -> Reading:
         return await polled(store, scale, hosts=scale.hosts)
 
 
-async def polled(store: str, scale: Scale, hosts: int = 1, **options: Any) -> Reading:
+async def polled(store: str, scale: Scale, hosts: int = 1, path: str = "running", **options: Any) -> Reading:
     """All jobs awaited at once, none of which ends."""
     with serving(hosts) as service:
-        known = [spec_of(service.template)] if hosts == 1 else [spec_of(service.url(n)) for n in range(hosts)]
+        known = (
+            [spec_of(service.template(path))] if hosts == 1 else [spec_of(service.url(n, path)) for n in range(hosts)]
+        )
         specs = {f"job-{n}": known[n % len(known)] for n in range(scale.jobs)}
         async with made(store, **options) as poller:
             return await while_running(poller.await_all(specs), window(service.polls, scale))

@@ -60,6 +60,12 @@ HOSTS, AMONG = "durable.many_hosts", "crowd.among"
 FIGURES = (
     _ratio("sqlite", "aiohttp, SQLite ÷ a bare aiohttp loop", (AIOHTTP, BARE), 0.6),
     _ratio("postgres", "aiohttp, PostgreSQL ÷ a bare aiohttp loop", (PG, BARE), 0.6),
+    _ratio(
+        "changing",
+        "aiohttp, SQLite, no answer like the one before ÷ a bare aiohttp loop",
+        ("durable.sqlite_changing", BARE),
+        None,
+    ),
     _ratio("httpx", "httpx, SQLite ÷ a bare httpx loop at its best", (HTTPX, BARE_HTTPX), 0.85),
     _growth("hosts", "httpx: CPU a poll with 1,000 hosts ÷ with one", (HOSTS, "cpu_us"), (HTTPX, "cpu_us"), 1.5),
     _ratio("dbos", "aiohttp, SQLite ÷ DBOS on SQLite", (AIOHTTP, "dbos_peer.sqlite"), 30),

@@ -1,9 +1,10 @@
 """The service under load: the least that answers HTTP, in a process of its own.
 
 `tarry stub` does much more for each request, and would be measured along. Here a
-request is its first line, and an answer is one of two ready texts of 1 KB.
+request is its first line, and an answer is a ready text of 1 KB.
 
-    GET /running/...   a job that goes on
+    GET /running/...   a job that goes on, and says so with the same words
+    GET /changing/...  a job that goes on, and says something else each time
     GET /done/...      a job that has succeeded
     GET /count         how many polls came so far
     GET /first         when the first one came, by the monotonic clock, in microseconds
@@ -36,7 +37,12 @@ def _answer(body: bytes) -> bytes:
     return head.encode() + body
 
 
+_NUMBERED = "job-00000000"
 _RUNNING, _DONE = (_answer(json.dumps(document(state)).encode()) for state in ("RUNNING", "SUCCEEDED"))
+
+_CHANGING = _answer(json.dumps(document("RUNNING") | {"jobId": _NUMBERED}).encode()).replace(
+    _NUMBERED.encode(), b"job-%08d"
+)
 
 
 class _Connection(asyncio.Protocol):
@@ -59,6 +65,8 @@ class _Connection(asyncio.Protocol):
             return _answer(b"%d" % (_Connection.first * 1e6))
         _Connection.first = _Connection.first or monotonic()
         _Connection.polls += 1
+        if request.startswith(b"GET /changing"):
+            return _CHANGING % _Connection.polls
         return _DONE if request.startswith(b"GET /done") else _RUNNING
 
 
@@ -91,10 +99,9 @@ class Service:
         """Where the job of this number is polled; the jobs take turns over the hosts."""
         return f"http://{self.hosts[number % len(self.hosts)]}:{self.port}/{path}/{number}"
 
-    @property
-    def template(self) -> str:
+    def template(self, path: str = "running") -> str:
         """The same for all jobs at once, on one host: each has its key in the URL."""
-        return f"http://{self.hosts[0]}:{self.port}/running/{{key}}"
+        return f"http://{self.hosts[0]}:{self.port}/{path}/{{key}}"
 
     async def polls(self) -> int:
         """How many polls it saw so far."""

@@ -45,7 +45,9 @@ async def lateness(scale: Scale) -> Reading:
     pace, lead = round(scale.pace * SECOND), scale.paced * SECOND // 500
     transport = _Punctual(pace)
     with sqlite_file() as store, serving() as service:
-        await fill(store, spec_of(service.template, every=scale.pace), scale.paced, transport.clock.now() + lead, pace)
+        await fill(
+            store, spec_of(service.template(), every=scale.pace), scale.paced, transport.clock.now() + lead, pace
+        )
         async with Poller(store, transport=transport, politeness=BUSY) as poller:
             waiting = poller.await_all({f"row-{n}": None for n in range(scale.paced)})
             return await while_running(waiting, _late(transport, scale))

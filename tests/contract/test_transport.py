@@ -9,6 +9,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -185,6 +186,20 @@ def test_any_status_is_an_answer(library: Library, status: int) -> None:
     """What it means is not the transport's to say."""
     observation, _ = seen(library, f"HTTP/1.1 {status} X\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n".encode())
     assert (observation.status, observation.error, observation.headers["retry-after"]) == (status, None, "7")
+
+
+def test_a_known_answer_comes_without_its_body(library: Library) -> None:
+    """Only its text, where whoever asks knows what it says."""
+
+    async def call() -> list[Observation]:
+        async with serve(response(b'{"a": 1}')) as server, transport(library) as made:
+            request = Prepared(CallKind.POLL, "GET", f"{server.origin}/jobs/7")
+            first = await made.send(request)
+            return [first, *[await made.send(replace(request, known=known)) for known in (first.digest, 7)]]
+
+    first, again, other = asyncio.run(call())
+    assert (again.body, again.text, again.is_json, again.digest) == (None, '{"a": 1}', True, first.digest)
+    assert first.body == other.body == {"a": 1}
 
 
 def test_gzip_is_unpacked(library: Library) -> None:

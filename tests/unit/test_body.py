@@ -274,6 +274,28 @@ def test_bodies_that_say_the_same_have_the_same_digest() -> None:
     assert parse(b"<html>").digest is None
 
 
+def test_a_body_that_is_known_is_not_read_again() -> None:
+    """Its text stands for it; what is another, or cannot stand for itself, is read as ever."""
+    data = b'{"state": "A"}'
+    known = parse(data).digest
+    again = parse(data, known=known)
+    assert (again.value, again.is_json, again.digest, again.text) == (None, True, known, data.decode())
+    assert parse(b'{"state": "B"}', known=known).value == {"state": "B"}
+    for data in (b'{"a": "\\u00e9"}', b"no JSON", b"", b"  "):
+        read = parse(data)
+        once_more = parse(data, known=read.digest)
+        assert (once_more.value, once_more.text, once_more.is_json) == (read.value, read.text, read.is_json)
+
+
+def test_a_known_body_is_read_again_where_a_secret_is_in_it() -> None:
+    """One that became a secret meanwhile, too: the text would show it."""
+    data = b'{"state": "hunter2"}'
+    known = parse(data).digest
+    hidden = parse(data, redact=lambda text: text.replace("hunter2", "***"), known=known)
+    assert (hidden.value, hidden.text) == ({"state": "***"}, None)
+    assert parse(data, redact=lambda text: text.replace("elsewhere", "***"), known=known).value is None
+
+
 def test_a_digest_is_neither_compared_nor_shown() -> None:
     """Two observations that say the same are the same, in one process or in two."""
     one, other = (Observation(CallKind.POLL, 1, 2, body={"a": 1}, digest=digest) for digest in (7, 8))
