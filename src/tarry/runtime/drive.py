@@ -275,16 +275,17 @@ class Drive:
         """Judge and commit what was seen; if a command came meanwhile, judge it on what the command made of the job."""
         while True:
             hold, seen, now = made.hold, made.seen, self._clock.now()
-            known = hold.known_of(seen)
+            shown = digest_of(seen)
+            known = hold.known_of(seen, shown)
             if known is None:
                 seen = unfolded(seen)
-            if _is_light(hold.spec, seen):
+            if known is not None or _is_light(hold.spec, seen):
                 state, decision = step(hold.spec, hold.state, seen, now, hold.answers, known)
-                known = known or hold.lasting(seen)
+                known = known or hold.lasting(seen, shown)
             else:
                 state, decision = await self._judged_aside(hold, made.call, seen)
                 now = self._clock.now()
-            write, shown = hold.settlement(state, decision, seen, now), digest_of(seen)
+            write = hold.settlement(state, decision, seen, now)
             # Hundreds may wait for one commit: of the answers only little is kept meanwhile.
             made.seen = folded(seen)
             del seen

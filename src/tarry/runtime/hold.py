@@ -168,13 +168,13 @@ class Hold:
             ready=self.ready if answers is self.answers else None,
         )
 
-    def known_of(self, seen: Observation) -> Judgement | None:
-        """What an answer without its body means: it repeats the last one."""
-        return self.known if is_folded(seen) and digest_of(seen) == self.shown else None
+    def known_of(self, seen: Observation, shown: int | None) -> Judgement | None:
+        """What an answer without its body means: it repeats the last one. `shown` is its digest."""
+        return self.known if shown == self.shown and is_folded(seen) else None
 
-    def lasting(self, seen: Observation) -> Judgement | None:
+    def lasting(self, seen: Observation, shown: int | None) -> Judgement | None:
         """What the next answer that repeats this one will mean, once one has; None where that has to be read."""
-        if self.shown is None or self.ready is None or not self.ready.is_spared or digest_of(seen) != self.shown:
+        if shown is None or shown != self.shown or self.ready is None or not self.ready.is_spared:
             return None
         return lasting(self.spec, seen, document(self.spec, self.state.polls, seen, self.answers))
 
