@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tarry import Expression, Fixed, JobSpec, Limits, Match, Poller, Request, StoredEvent
+from tarry import Acceptors, Expression, Fixed, JobSpec, Limits, Match, Poller, Request, StoredEvent
 from tarry.clock import SystemClock
 from tarry.core.observation import Observation
 from tarry.http import body
@@ -117,6 +118,32 @@ def test_who_stands_around_our_transport_sees_each_body() -> None:
     assert around.bodies == [*[RUNNING] * 5, DONE]
 
 
+class Unwrapping(Around):
+    """It hands on what is in an envelope, and leaves the rest of the answer as it was."""
+
+    async def send(self, request: Prepared) -> Observation:
+        seen = await super().send(request)
+        return dataclasses.replace(seen, body=seen.body["data"])
+
+
+def test_nothing_in_an_envelope_is_nothing() -> None:
+    """And not the envelope: only our own transport leaves a body out."""
+    until = Acceptors([("body == `null`", "pending"), ("body.state == 'DONE'", "succeeded"), ("body", "failed")])
+    found = asyncio.run(outcome(ok(*[{"data": None}] * 4, {"data": DONE}), {"until": until}, around=Unwrapping()))
+    assert (found["outcome"], found["polls"]) == ("succeeded", 5)
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "RUN\\NING", "RUNNÏNG"])
+def test_what_can_never_be_left_out_is_judged_once(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An escape in a body may stand for anything, so that it is read each time; that costs what it did."""
+    judged: list[object] = []
+    inner = Match.judge
+    monkeypatch.setattr(Match, "judge", lambda match, shown: judged.append(shown) or inner(match, shown))
+    found = asyncio.run(outcome(ok(*[{"state": state}] * 9, DONE), {"until": Match("body.state", succeeded="DONE")}))
+    assert found["polls"] == 10
+    assert len(judged) == (4 if state == "RUNNING" else 10)
+
+
 LONG = {"state": "RUNNING", "progress": 40, "rows": list(range(300))}
 
 
@@ -133,6 +160,8 @@ LONG = {"state": "RUNNING", "progress": 40, "rows": list(range(300))}
         (ok(*[RUNNING] * 4, None, None, None, "text", "text", "text", DONE), {}),
         (ok(*[{"state": "RUNNING", "by": "Zoë"}] * 4, DONE), {"confirm": 3}),
         (ok(*[RUNNING] * 9), {"until": Expression("polls > `6`")}),
+        (ok(*[LONG] * 6, DONE), {"progress": "body.share || to_string(body.progress)"}),
+        (ok(*[LONG] * 6, DONE), {"progress": "body.share || 'waiting'"}),
         (ok(*[RUNNING] * 9, DONE), {"progress": "polls"}),
     ],
 )

@@ -52,7 +52,7 @@ def settled(hold: Hold, seen: Observation) -> tuple[Checkpoint, Hold]:
     sent = hold.polling()
     state, decision = step(SPEC, sent.state, seen, seen.finished_at)
     write = sent.settlement(state, decision, seen, seen.finished_at)
-    return write, sent.committed(write, state).showing(digest_of(seen))
+    return write, sent.committed(write, state).showing(digest_of(seen), None, seen.digest)
 
 
 def test_an_answer_with_the_digest_of_the_last_one_is_not_written_again() -> None:

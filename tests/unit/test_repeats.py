@@ -79,11 +79,20 @@ def test_what_ends_a_job_or_is_no_answer_is_always_read() -> None:
     assert meaning(polled(), {"state": "NEVER HEARD OF"}) is not None
 
 
-@given(st.lists(st.sampled_from(["QUEUED", "RUNNING", "WAITING", "HELD"]), min_size=1, max_size=4), st.integers(1, 6))
-def test_an_answer_that_is_known_does_what_it_does_when_it_is_read(states: list[str], repeats: int) -> None:
-    """Whatever came before, and however often it comes."""
+PROGRESS = (None, "body.progress", "body.share || 'waiting'", "to_string(body.progress)", "type(body)", "`0.5`")
+
+
+@given(
+    st.lists(st.sampled_from(["QUEUED", "RUNNING", "WAITING", "HELD"]), min_size=1, max_size=4),
+    st.integers(1, 6),
+    st.sampled_from(PROGRESS),
+)
+def test_an_answer_that_is_known_does_what_it_does_when_it_is_read(
+    states: list[str], repeats: int, progress: str | None
+) -> None:
+    """Whatever came before, however often it comes, and whatever its progress is read from."""
     until = Match("body.state", succeeded="SUCCEEDED", pending=["QUEUED", "RUNNING"], blocked="HELD")
-    spec = polled(until=until, progress="body.progress", strategy=Fixed("1s"))
+    spec = polled(until=until, progress=progress, strategy=Fixed("1s"))
     state, _ = start(spec, "orders", NOW)
     for polls, name in enumerate(states, 1):
         answer = seen({"state": name, "progress": polls * 10}, polls)

@@ -37,8 +37,8 @@ def noted(spec: JobSpec, state: JobState, judgement: Judgement, shown: dict[str,
     return replace(state, verdict=judgement.verdict, seen=seen, status=status, unknown=unknown, progress=progress)
 
 
-def notes(spec: JobSpec, state: JobState, judgement: Judgement, shown: dict[str, Json]) -> Notes:
-    """What is remembered by the end of an answer that was read."""
+def notes(spec: JobSpec, state: JobState, judgement: Judgement, shown: dict[str, Json] | None) -> Notes:
+    """What is remembered by the end of an answer that was read; one that was not (None) shows what the last one did."""
     seen, status, unknown, progress = state.seen, state.status, state.unknown, state.progress
     # What is remembered was made fit for that: only another value has yet to be.
     for path, value in judgement.seen:
@@ -54,7 +54,7 @@ def notes(spec: JobSpec, state: JobState, judgement: Judgement, shown: dict[str,
     return seen, status, unknown, progress
 
 
-def words_of(spec: JobSpec, seen: Observation, shown: dict[str, Json]) -> str | None:
+def words_of(spec: JobSpec, seen: Observation, shown: dict[str, Json] | None) -> str | None:
     """The failure's words: what `reason` selects, else the beginning of an HTTP error."""
     words = _searched(spec.reason, shown)
     if words is not None:
@@ -88,9 +88,9 @@ def _remembered(unknown: tuple[str, ...], value: str) -> tuple[str, ...]:
     return more if fits and value not in unknown else unknown
 
 
-def _searched(path: str | None, shown: dict[str, Json]) -> Json:
+def _searched(path: str | None, shown: dict[str, Json] | None) -> Json:
     """What the path selects; nothing where it cannot be applied, since these are words and not verdicts."""
-    if path is None:
+    if path is None or shown is None:
         return None
     try:
         found: Json = expressions.search(path, shown)

@@ -31,7 +31,7 @@ class Observation:
     """What one call saw.
 
     Of a response: `status` (the HTTP code), `headers` (lower-case names),
-    `body` (the JSON value; text when it was not JSON; None when it was empty)
+    `body` (the JSON value; text when it was not JSON; None when it was empty, or left out for whoever knows it)
     and `is_json`. A polled callable has no status: its return value is `body`.
     Of a call without a response: `error`. `carried` is what a callable hands to its
     next call, as JSON text. `digest` is a number that answers share whose bodies are the same, byte for byte,

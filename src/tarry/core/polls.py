@@ -77,7 +77,7 @@ def repeated(spec: JobSpec, state: JobState, known: Judgement, seen: Observation
     """Count a poll whose answer repeats one that was `known` to mean this. Raises `IllegalMove`."""
     if state.phase not in POLLED:
         raise IllegalMove(state.phase, _SENT)
-    return _judged(spec, state, known, seen, now, {})  # what it shows for people was noted when it was read
+    return _judged(spec, state, known, seen, now, None)
 
 
 def _lead(spec: JobSpec, key: str, finding: Finding, seen: Observation, answers: Answers) -> Finding:
@@ -115,9 +115,9 @@ def _showing(spec: JobSpec, state: JobState, judgement: Judgement, now: Instant,
 
 
 def _judged(
-    spec: JobSpec, state: JobState, judgement: Judgement, seen: Observation, now: Instant, shown: dict[str, Json]
+    spec: JobSpec, state: JobState, judgement: Judgement, seen: Observation, now: Instant, shown: dict[str, Json] | None
 ) -> Next:
-    """A good poll: terminal, or it goes on. Success comes before every limit."""
+    """A good poll: terminal, or it goes on. Success comes before every limit; `shown` is None where nothing was read."""
     verdict = judgement.verdict
     outcome = OUTCOMES.get(verdict)
     confirming = None if outcome is None else _confirming(state.confirming, outcome)

@@ -109,7 +109,7 @@ def _is_packed(content_encoding: str) -> bool:
 @quick
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body as an observation holds it: the JSON value, text when it is none, None when it is empty.
+    """A body as an observation holds it: the JSON value, text when it is none, None when it is empty or known.
 
     `digest` and `text` are those of the observation.
     """

@@ -30,8 +30,8 @@ class Clock(Protocol):
 class Prepared:
     """One HTTP request, ready to send; it may hold secrets, so its repr hides all but the origin.
 
-    `known` is the digest of the last answer, where whoever asks needs no `body` of one that says the same, byte for
-    byte: its `text` is enough.
+    `known` is the digest of the last answer, where whoever asks needs no `body` of one that says the same: its
+    `text` is enough.
     """
 
     kind: CallKind
@@ -52,7 +52,7 @@ class Transport(Protocol):
         """Send once; every failure is an observation with an error, never an exception.
 
         Bounds: the whole call by `timeout`, the decoded body in bytes. No
-        redirect is followed, nothing is resent.
+        redirect is followed, nothing is resent. The body of an answer whose digest is `known` may be left out.
         """
         ...
 

@@ -278,7 +278,7 @@ class Drive:
             shown = digest_of(seen)
             known = hold.known_of(seen, shown)
             if known is None:
-                seen = unfolded(seen)
+                seen = hold.whole(seen)
             if known is not None or _is_light(hold.spec, seen):
                 state, decision = step(hold.spec, hold.state, seen, now, hold.answers, known)
                 known = known or hold.lasting(seen, shown)
@@ -292,6 +292,7 @@ class Drive:
             try:
                 after = await self._commit(job, hold, write, state, now)
             except _Commanded as commanded:
+                made.seen = unfolded(made.seen)
                 if commanded.hold.spec.poll != hold.spec.poll:
                     made.seen = unmarked(made.seen)
                 made.hold = commanded.hold

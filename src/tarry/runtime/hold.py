@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from tarry.codec import encode_observation, encode_state, state_of
+from tarry.core import judging
 from tarry.core.answers import Answers
 from tarry.core.decision import Decision, Wait
 from tarry.core.deliveries import owed
 from tarry.core.document import document
 from tarry.core.fetching import is_fetched
 from tarry.core.judgement import Judgement
-from tarry.core.judging import lasting
 from tarry.core.keeping import kept
 from tarry.core.moves import POLLED
 from tarry.core.observation import Observation, is_folded, unfolded
@@ -172,13 +172,17 @@ class Hold:
         """What an answer without its body means: it repeats the last one. `shown` is its digest."""
         return self.known if shown == self.shown and is_folded(seen) else None
 
+    def whole(self, seen: Observation) -> Observation:
+        """The answer with its body, also where our transport left that out."""
+        return seen if self.ready is None or self.ready.request.known is None else unfolded(seen)
+
     def lasting(self, seen: Observation, shown: int | None) -> Judgement | None:
         """What the next answer that repeats this one will mean, once one has; None where that has to be read."""
-        if shown is None or shown != self.shown or self.ready is None or not self.ready.is_spared:
+        if shown is None or shown != self.shown or seen.text is None or self.ready is None or not self.ready.is_spared:
             return None
-        return lasting(self.spec, seen, document(self.spec, self.state.polls, seen, self.answers))
+        return judging.lasting(self.spec, seen, document(self.spec, self.state.polls, seen, self.answers))
 
-    def showing(self, shown: int | None, known: Judgement | None = None, digest: int | None = None) -> Self:
+    def showing(self, shown: int | None, known: Judgement | None, digest: int | None) -> Self:
         """The hold after an answer was committed: `shown` tells it from others, `known` is what it lastingly means.
 
         `digest` is that of its body.
