@@ -47,9 +47,8 @@ async def many_hosts(scale: Scale) -> Reading:
 async def polled(store: str, scale: Scale, hosts: int = 1, path: str = "running", **options: Any) -> Reading:
     """All jobs awaited at once, none of which ends."""
     with serving(hosts) as service:
-        known = (
-            [spec_of(service.template(path))] if hosts == 1 else [spec_of(service.url(n, path)) for n in range(hosts)]
-        )
+        urls = [service.template(path)] if hosts == 1 else [service.url(n, path) for n in range(hosts)]
+        known = [spec_of(url) for url in urls]
         specs = {f"job-{n}": known[n % len(known)] for n in range(scale.jobs)}
         async with made(store, **options) as poller:
             return await while_running(poller.await_all(specs), window(service.polls, scale))

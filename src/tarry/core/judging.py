@@ -14,6 +14,7 @@ from tarry.core import hints
 from tarry.core.batch import Batch
 from tarry.core.conditions import Condition
 from tarry.core.document import excerpt
+from tarry.core.ending import OUTCOMES
 from tarry.core.judgement import InvalidAnswer, Judgement
 from tarry.core.observation import Observation
 from tarry.core.request import Request
@@ -43,7 +44,6 @@ class Sort(StrEnum):
 
 _JUDGED = Sort.JUDGED
 _SPECIAL = frozenset({Verdict.TRANSIENT, Verdict.NOT_FOUND, Verdict.REDIRECT})
-_GOES_ON = frozenset({Verdict.PENDING, Verdict.BLOCKED, Verdict.UNKNOWN})
 _SORTS = {401: Sort.DENIED, 403: Sort.DENIED, 404: Sort.MISSING, 410: Sort.GONE}
 
 
@@ -95,7 +95,7 @@ def lasting(spec: JobSpec, seen: Observation, document: dict[str, Json]) -> Judg
     """What each answer with this status and body means to the job; None where there is more to it, or where it ends it."""
     finding = read_poll(spec, seen, document) if spec.is_told_by_body else None
     judgement = None if finding is None or finding.sort is not _JUDGED else finding.judgement
-    return None if judgement is None or judgement.verdict not in _GOES_ON else judgement
+    return None if judgement is None or judgement.verdict in OUTCOMES else judgement
 
 
 def _has_judged(finding: Finding) -> bool:

@@ -22,7 +22,7 @@ from tarry.core.request import Request, plain_json, url_problem, url_template_pr
 from tarry.core.stalls import Stall
 from tarry.core.strategies import DEFAULT, Strategy
 from tarry.core.templates import ANSWER_ROOTS, roots, secret_names, texts
-from tarry.core.validators import refusal
+from tarry.core.validators import MOVING, refusal
 from tarry.errors import SpecError
 from tarry.words import CallKind, Json, Micros, Outcome, micros
 
@@ -182,8 +182,8 @@ class JobSpec(Model):
     def is_told_by_body(self) -> bool:
         """Whether the status and the body of an answer to a poll tell all that it means, each time anew."""
         read = self.until.roots | (frozenset() if self.progress is None else roots_of(self.progress))
-        tells_more = self.redirect is not None or self.hints.path is not None or not read <= _TOLD_BY_BODY
-        return self.is_plain(_POLL) and self.is_forgetful and not tells_more
+        leads_on = self.redirect is not None or self.hints.path is not None
+        return self.is_plain(_POLL) and self.is_forgetful and read.isdisjoint(MOVING) and not leads_on
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -345,9 +345,6 @@ class JobSpec(Model):
             return "needs a submit; add one, or write the URL with {input…} or {key}"
         return None
 
-
-_TOLD_BY_BODY = frozenset({"status", "body", "input", "submit"})
-"""What stays the same in the document as long as status and body do."""
 
 _ANSWERED_BEFORE: dict[str, frozenset[str]] = {
     "baseline": frozenset(),

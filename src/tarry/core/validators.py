@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from tarry.core.spec import JobSpec
     from tarry.core.state import JobState
 
+MOVING = frozenset({"polls", "headers"})
+"""What changes in the document while the body does not."""
+
 _LONGEST = 200
 _NAMES = frozenset({"etag", "last-modified"})
-_MOVING = frozenset({"polls", "headers"})
 _ETAG = re.compile(r'(W/)?"[\x21\x23-\x7e]*"')  # never `*`, which any answer has
 _NOT_MODIFIED = 304
 
@@ -39,7 +41,7 @@ def refusal(poll: Request, until: Condition) -> str | None:
         return "{poll…} makes each poll another one, which is not to be compared with the last; leave it out"
     if until.functions:
         return "a callable may judge the same body in two ways; leave it out, or use another condition"
-    if moving := sorted(until.roots & _MOVING):
+    if moving := sorted(until.roots & MOVING):
         return f"the condition reads {moving[0]}, which changes while the body does not; leave it out"
     return None
 
